@@ -33,14 +33,16 @@ def tagged(body: Body, etag: str) -> Response[Body]:
 
 
 def cached_response(answer: Tagged) -> TableAnswer:
-    """Return the body, or 304 if there is none because the client has it. An empty tag sets no `ETag` header."""
+    """Return the response with the body of `answer`. Without a body, return 304, because the client has it. An empty
+    tag sets no `ETag` header.
+    """
     if answer.body is None:
         return Response(None, status_code=304, headers=_headers(answer.etag))
     return Response(answer.body, headers=_headers(answer.etag))
 
 
 def cached_file(content: bytes, etag: str, media_type: str, known: Collection[str] | None) -> Response[bytes | None]:
-    """Return a file, or 304 if `known`, the tags of the client (None for any), contains its tag."""
+    """Return a file. If its tag is in `known`, the tags of the client (None: any tag), return 304."""
     if known is None or etag in {tag.removeprefix("W/") for tag in known}:
         return Response(None, status_code=304, headers=_headers(etag))
     return Response(content, media_type=media_type, headers=_headers(etag))
@@ -53,7 +55,7 @@ def _headers(etag: str) -> dict[str, str]:
 class EmptyResponse(Response[None]):
     """Response with an empty body. By default Litestar sends the four bytes `null` with status 200.
 
-    Handlers annotate their result with `Response[None]` if it has headers of its own, otherwise with None.
+    Handlers have the return annotation `Response[None]` if the response has headers of its own, otherwise None.
     """
 
     def render(self, content: Any, media_type: str, enc_hook: Any = None) -> bytes:
@@ -73,13 +75,17 @@ def returns_no_content(handler: Callable[..., Any]) -> bool:
 
 
 def repeated_answer(handler: Callable[..., Any]) -> Response[None] | None:
-    """Return the empty response of a handler to a retried request, in the form of its return annotation."""
+    """Return the empty response to a repeated request, as the handler's return annotation requires: a response or
+    None.
+    """
     with_headers = inspect.signature(handler).return_annotation == "Response[None]"
     return EmptyResponse(None) if with_headers else None
 
 
 def dropped_object(files: str) -> Response[None]:
-    """Return the response to a drop. `files` is `gateway.features.deletion.drops.Dropped.note`, for the header."""
+    """Return the response to a drop. `files` is the value of a header, from
+    `gateway.features.deletion.drops.Dropped.note`.
+    """
     return EmptyResponse(None, headers={"X-Lakegate-Files": files})
 
 
@@ -89,7 +95,9 @@ def changed_bindings(restricts: Restricts | None) -> Response[None]:
 
 
 def stating_restriction(stated: Stated[Body]) -> Response[Body]:
-    """Return the response to a change after which a data policy can restrict the caller."""
+    """Return the response to a change, with a header that tells whether a data policy restricts the caller
+    afterwards.
+    """
     return Response(stated.body, headers=_restricts(stated.restricts))
 
 
@@ -100,8 +108,8 @@ def _restricts(value: Restricts | None) -> dict[str, str]:
 def changed_grants(live_credentials: str | None, *, exempts_caller: bool = False) -> Response[None]:
     """Return the response to a change of grants.
 
-    `live_credentials` is the value of `LiveCredentials.after_revocation` for the header. With `exempts_caller`, another
-    header says that the data policy does not restrict the caller any more.
+    `live_credentials` is the value of a header, from `LiveCredentials.after_revocation`. If `exempts_caller` is set,
+    another header states that the data policy no longer restricts the caller.
     """
     headers = {} if live_credentials is None else {"X-Lakegate-Live-Credentials": live_credentials}
     return EmptyResponse(None, headers=headers | ({"X-Lakegate-Exempt": "caller"} if exempts_caller else {}))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The authentication of requests: the token of the Authorization header, and its proof of possession."""
+"""Authenticate requests: verify the token in the Authorization header, and the proof that the client has its key."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gateway.identity.tokens import VerifiedToken
 class Authentication:
     """Verifies tokens and returns their actors.
 
-    `verify_any` verifies tokens without their proofs. `possession` checks the proofs; None: no token is bound.
-    `provisioner_of` returns the actor of a provisioning token (SCIM), and None for other tokens.
+    `verify_any` verifies tokens without their proofs of possession. `possession` checks these proofs; None if they are
+    not supported. `provisioner_of` returns the actor of a provisioning token (SCIM), and None for other tokens.
     """
 
     verify_any: Callable[[str], Awaitable[VerifiedToken]]
@@ -28,23 +28,29 @@ class Authentication:
     provisioner_of: Callable[[str], Awaitable[Actor | None]]
 
     async def authenticate(self, header_values: list[bytes], scope: Scope) -> Actor:
-        """Return the caller. Raises 401 and 503."""
+        """Return the caller of a request. Raises errors of status 401 and 503."""
         return self.actor_of(await self.verify_caller(header_values, scope))
 
     async def authenticate_provisioner(self, header_values: list[bytes], scope: Scope) -> Actor:
-        """Return the caller of an operation of SCIM, which accepts provisioning tokens too. Raises 401 and 503."""
+        """Return the caller of a SCIM operation, which also accepts provisioning tokens. Raises errors of status 401
+        and 503.
+        """
         provisioner = await self.provisioner_of(bearer_token(header_values))
         return await self.authenticate(header_values, scope) if provisioner is None else provisioner
 
     async def verify(self, token: str) -> VerifiedToken:
-        """Verify a token of a body. Raises 401 and 503, and 401 for a token that is bound to a key of its client."""
+        """Verify a token that is in a request body. Raises errors of status 401 and 503; 401 also if the token is bound
+        to a key of its client.
+        """
         verified = await self.verify_any(token)
         if self.possession is not None:
             self.possession.require(verified, None)
         return verified
 
     async def verify_caller(self, header_values: list[bytes], scope: Scope) -> VerifiedToken:
-        """Verify the token of the Authorization header, and its proof in the request. Raises 401 and 503."""
+        """Verify the token in the Authorization header, and its proof of possession in the request. Raises errors of
+        status 401 and 503.
+        """
         verified = await self.verify_any(bearer_token(header_values))
         if self.possession is not None:
             self.possession.require(verified, _presented(scope))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile the fields of an operation to readers of its request, by the markers of `gateway.access.request`.
+"""Compile the fields of an operation to functions that read them from a request, by the markers in
+`gateway.access.request`.
 
 Each class is compiled once, when its endpoint is registered. The same markers describe the endpoint in the OpenAPI
 document, so the document contains exactly the inputs that are read.
 
-Parse the request headers `X-Iceberg-Access-Delegation`, `X-Lakegate-Adopt` and `User-Agent`.
+The module also parses the request headers `X-Iceberg-Access-Delegation`, `X-Lakegate-Adopt` and `User-Agent`.
 """
 
 from __future__ import annotations
@@ -53,20 +54,20 @@ _VENDED, _SIGNED = "vended-credentials", "remote-signing"
 
 
 def client_manages_storage(header: str | None) -> bool:
-    """Return True if the header names values, but none by which this server gives access: the client needs no
+    """Return True if the header has values, but none by which this server gives access. Then the client needs no
     credentials.
 
-    Unknown values are ignored, because the header only says what a client supports. A header of unknown values alone
-    is not an absent one, so it never gives more than a known value (LG-DEC-08).
+    Unknown values are ignored, because the header only tells what a client supports. A header that has only unknown
+    values is not treated as absent, so it never gives more than a known value (LG-DEC-08).
     """
     asked = _delegations(header)
     return bool(asked) and asked.isdisjoint((_VENDED, _SIGNED))
 
 
 def prefers_signing(header: str | None) -> bool:
-    """Return True if the client requests signed requests and not for credentials.
+    """Return True if the client requests that its requests are signed, and does not request credentials.
 
-    Without the header, and if it names both, credentials are vended by warehouses that can, as in Lakekeeper.
+    Without the header, and if it has both values, warehouses that can vend credentials do so, as in Lakekeeper.
     """
     asked = _delegations(header)
     return _SIGNED in asked and _VENDED not in asked
@@ -77,7 +78,9 @@ def _delegations(header: str | None) -> set[str]:
 
 
 def parse_adopt_header(header: str | None) -> bool:
-    """Return True for `true`, and False for `false` or an absent header. Raises 400 for any other value."""
+    """Return True for the value `true`, and False for `false` or if the header is absent. Raises 400 for any other
+    value.
+    """
     match (header or "").strip().lower():
         case "true":
             return True
@@ -88,7 +91,7 @@ def parse_adopt_header(header: str | None) -> bool:
 
 
 def printable(text: str | None) -> str | None:
-    """Return at most 256 printable characters of an unverified header."""
+    """Return the printable characters of a header that a client may have set to anything, at most 256."""
     if text is None:
         return None
     return "".join(character for character in text if character.isprintable())[:256]
@@ -112,7 +115,9 @@ _DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of a handler other than the path. `query` maps names to JSON types of the OpenAPI document."""
+    """The inputs of a handler that are not in the path. `query` maps parameter names to JSON types of the OpenAPI
+    document.
+    """
 
     body: Any = None
     form: Any = None
@@ -130,14 +135,16 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The inputs of an operation, and (field name, reader) for each field with a marker."""
+    """The inputs of an operation, and (field name, function that reads it from a request) for each field with a
+    marker.
+    """
 
     inputs: Inputs
     readers: tuple[tuple[str, Reader], ...]
 
 
 def inputs_of(operations: Iterable[type[HttpOperation]], sources: Iterable[Source] = ()) -> Inputs:
-    """Return the inputs of the operations of one endpoint, and the `sources` that the handler reads itself."""
+    """Return the inputs of all operations of one endpoint, together with `sources`, which the handler reads itself."""
     found = Inputs()
     for operation in operations:
         found |= bind(operation).inputs
@@ -147,13 +154,13 @@ def inputs_of(operations: Iterable[type[HttpOperation]], sources: Iterable[Sourc
 
 
 def bind(operation: type[HttpOperation]) -> Binding:
-    """Return the binding of an operation. Raises TypeError for a field that its marker cannot read."""
+    """Return the binding of an operation. Raises TypeError if a marker cannot read its field."""
     known = _BINDINGS.get(operation)
     return known if known is not None else _BINDINGS.setdefault(operation, _examine(operation))
 
 
 def require_named(operation: type[HttpOperation]) -> None:
-    """Raise TypeError if a path of the operation does not name what its fields read from the path."""
+    """Raise TypeError if a path of the operation lacks a parameter that one of its fields reads."""
     hints = typing.get_type_hints(operation, include_extras=True)
     for path in operation.paths():
         named = {name: str(UUID(int=0)) for name in _PARAMETER.findall(path)}
@@ -185,7 +192,7 @@ def _examine(operation: type[HttpOperation]) -> Binding:
 
 
 def _input(source: Source, kind: Any) -> Inputs:
-    """Return the inputs that a marker on a field of type `kind` reads, other than the path."""
+    """Return the inputs, other than those in the path, that a marker on a field of type `kind` reads."""
     match source:
         case Path():
             return Inputs()
@@ -265,7 +272,7 @@ def _query_reader(source: Query, kind: Any, default: Any) -> Reader:
 
 
 def _required(kind: Any) -> Any:
-    """Return the type without None."""
+    """Return the type without its member None."""
     if typing.get_origin(kind) not in (types.UnionType, typing.Union):
         return kind
     (required,) = (each for each in typing.get_args(kind) if each is not types.NoneType)
@@ -280,7 +287,7 @@ def _all_of(name: str, kind: Any, given: list[str]) -> tuple[Any, ...]:
 
 
 def _form(kind: Any) -> str:
-    """Return the values that a query accepts, in words."""
+    """Return a text that describes the values which a query parameter accepts."""
     return " or ".join(each.value for each in kind) if issubclass(kind, Enum) else f"a {kind.__name__}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the application from the handlers. An application with an undeclared route does not start (lock 4)."""
+"""Build the application from the handlers. It does not start if a route declares no operation (lock 4)."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def build_api(
     allowed_origins: tuple[str, ...] = (),
     extra_handlers: Sequence[ControllerRouterHandler] = (),
 ) -> tuple[Application, Litestar]:
-    """Return the ASGI application and the Litestar application inside. Raises UndeclaredRoute.
+    """Return (ASGI application, Litestar application inside it). Raises UndeclaredRoute.
 
     It serves the routes of all modules that were imported before (`gateway.features.all_routes`).
 
     `assemble` creates the services in the running event loop and registers their cleanup on the stack. `max_body_bytes`
-    limits request bodies. `max_seconds` and `max_silence` are the limits of `Latch`; `observer` and `calls` receive its
-    metrics and statistics. `compress` is that of `Latch` too. `allowed_origins` are those of `Cors`, which is left out
-    without any. `extra_handlers` is for tests of `require_declared`.
+    limits request bodies. `max_seconds`, `max_silence`, `observer`, `calls` and `compress` are parameters of `Latch`.
+    `allowed_origins` are the origins for `Cors`, which is left out if there are none. `extra_handlers` is for tests of
+    `require_declared`.
     """
 
     @asynccontextmanager
@@ -88,7 +88,9 @@ def require_declared(app: Litestar) -> None:
 
 
 def _declares(handler: Any) -> bool:
-    """Return True for an HTTP handler whose options name at least one operation. The latch sees HTTP handlers only."""
+    """Return True for an HTTP handler that declares at least one operation. Other handlers are rejected, because the
+    latch sees only HTTP.
+    """
     operations = handler.opt.get(OPERATIONS_OF)
     return (
         isinstance(handler, HTTPRouteHandler)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compress responses by the request's `Accept-Encoding` (RFC 9110 section 12.5.3), with zstd or gzip.
 
-A response with a secret is never compressed. The length of a compressed response tells how much of its text repeats,
-and an attacker that writes a part of the text and sees the lengths could guess the secret step by step (BREACH).
+A response with a secret is never compressed. The length of a compressed response depends on how much of its text
+repeats. An attacker that controls a part of the text and sees the lengths could guess the secret step by step (BREACH).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _CODINGS: Final[dict[str, Callable[[bytes], bytes]]] = {"zstd": _zstd, "gzip": _
 
 
 class CompressedResponse:
-    """The messages of one response. `holds_secret` is called when its body is sent.
+    """The ASGI messages of one response. `holds_secret` is called when its body is sent.
 
-    Only a response with a single body message is compressed, so a stream leaves in the parts in which it was made.
+    Only a response with a single body message is compressed. A streamed response is sent unchanged, part by part.
     """
 
     def __init__(self, scope: Scope, send: Send, holds_secret: Callable[[], bool]) -> None:
@@ -52,7 +52,7 @@ class CompressedResponse:
         self._start: Any = None
 
     async def send(self, message: Message) -> None:
-        """Send one ASGI message. The start of the response is held back until its body is known."""
+        """Send one ASGI message. The start of the response is delayed until its body is known."""
         if message["type"] == "http.response.start":
             self._start = message
             return
@@ -82,7 +82,7 @@ class CompressedResponse:
 
 
 def coding_of(accepted: Iterable[bytes]) -> str | None:
-    """Return the coding that `Accept-Encoding` prefers; None if it accepts no supported one.
+    """Return the content coding that `Accept-Encoding` prefers; None if it accepts no supported one.
 
     Malformed parts count as refused.
     """
@@ -113,6 +113,6 @@ def _replaced(headers: Iterable[tuple[bytes, bytes]], new: dict[bytes, bytes]) -
 
 
 def _is_text(start: Any) -> bool:
-    """Return True if a response can have a compressed form: a text, or the 304 of one."""
+    """Return True if a response can be compressed: it is a text, or the 304 for a text."""
     media_type = _value(start["headers"], b"content-type").decode("latin-1")
     return start["status"] == 304 or media_type.startswith(_TEXTS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Ctx`, the dependency that is injected into every handler: caller, door, use cases, and readers of the request."""
+"""Define `Ctx`, which every handler receives: caller, door, use cases, and methods that read the request."""
 
 from __future__ import annotations
 
@@ -73,12 +73,14 @@ class Ctx:
         return self._context.actor
 
     def use(self, kind: type[UseCase]) -> UseCase:
-        """Return the instance of a class with use cases."""
+        """Return the only instance of a class with use cases."""
         instance: UseCase = self.services.use_case(kind)
         return instance
 
     async def verified_caller(self) -> VerifiedToken | None:
-        """Verify the token of the Authorization header; None if absent. Raises 401 and 503."""
+        """Verify the token in the Authorization header. Return None without the header. Raises errors of status 401 and
+        503.
+        """
         given = authorizations_of(self._request.scope)
         return await self.services.verify_caller(given, self._request.scope) if given else None
 
@@ -87,7 +89,7 @@ class Ctx:
         return self._request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     async def form(self, kind: type[Form]) -> Form:
-        """Return the body as a form. Raises UnreadableForm; at most `MAX_FORM` bytes and one chunk are read."""
+        """Return the body as a form. Raises UnreadableForm. At most `MAX_FORM` bytes and one further chunk are read."""
         self._require_declared(kind == self._inputs.form, str(kind))
         body = bytearray()
         if announced_bytes(self._request.scope) <= MAX_FORM:
@@ -106,7 +108,9 @@ class Ctx:
         return raw
 
     async def authenticate_as(self, token: VerifiedToken) -> None:
-        """Set the caller that the handler authenticated. Raises ShareExceeded, and TypeError for a second caller."""
+        """Set the caller, which the handler itself has authenticated. Raises ShareExceeded, and TypeError if there is a
+        caller already.
+        """
         if self._context.actor.kind is not ActorKind.ANONYMOUS:
             raise TypeError("who asks is known already")
         self._context.actor = self.services.actor_of(token)
@@ -114,7 +118,7 @@ class Ctx:
         self._lease = await enter(self._request, self.services, self._context.actor)
 
     async def pass_through_views(self) -> None:
-        """Admit reading through the views in `referenced-by`, if the token belongs to a trusted engine.
+        """Admit the read through the views in `referenced-by`, if the token belongs to a trusted engine.
 
         For every other caller the parameter has no effect. Raises 400 for a malformed or too long chain of views,
         ShareExceeded, and the errors of `Door.pass_through`.
@@ -134,7 +138,7 @@ class Ctx:
     async def admit_with(self, operation: Op, extra: Extra | None) -> tuple[Permit[Op], Permit[Extra] | None]:
         """Return (permit for `operation`, permit for `extra`), decided together.
 
-        The second permit is None if `extra` is None or refused. Raises as `admit`.
+        The second permit is None if `extra` is None or refused. Raises the errors of `admit`.
         """
         questions = operation.questions() + (0 if extra is None else extra.questions())
         await self._charge(questions)
@@ -149,22 +153,27 @@ class Ctx:
         return permits
 
     async def _charge(self, questions: int) -> None:
-        """Charge a number of engine questions to the caller's share. Raises ShareExceeded."""
+        """Charge a number of checks by decision engines to the caller's share. Raises ShareExceeded."""
         if self._lease is not None and questions > 0:
             await self._lease.charge_questions(questions)
 
     def _recognize_delegate(self, operation: Operation) -> None:
-        """Recognize the engine of a delegated request: admission proved that it holds `delegate` on the objects."""
+        """Recognize the engine of a delegated request, because it was admitted: the engine holds `delegate` on the
+        objects.
+        """
         engine = self.actor.engine
         if engine is not None and isinstance(operation, HttpOperation) and not operation.is_public():
             self.services.shares.recognize(engine)
 
     def recognize_engine(self) -> None:
-        """Put the caller's next requests into the lane of engines: a decision found an inspector or a delegate."""
+        """Put the caller's next requests into the lane of engines. Call it if a decision has found that the caller is
+        an inspector or delegate.
+        """
         self.services.shares.recognize(self.actor.id)
 
     async def begin(self, operation: type[HttpOperation]) -> Claim | RecordedSuccess | None:
-        """Claim the request's idempotency key, or return the success recorded under it. Return None without a key.
+        """Claim the request's idempotency key, or return the success that is recorded for it. Return None without a
+        key.
 
         Raises the error of read-only maintenance, because a claim is a change. Raises 400 for a malformed key, 409
         while the first attempt runs, and 422 for a key that was used with another body.
@@ -198,7 +207,7 @@ class Ctx:
         return begun
 
     async def read(self, operation: type[Http], **given: object) -> Http:
-        """Build an operation from the request, by the markers of its fields. `given` are fields set by the handler.
+        """Build an operation from the request, by the markers of its fields. `given` are fields that the handler sets.
 
         Raises 400 for missing and malformed inputs.
         """
@@ -212,11 +221,12 @@ class Ctx:
         return self._request.path_params
 
     def ref(self, kind: type[Value]) -> Value:
-        """Return the reference of this type that the path names. Raises 400 for a malformed path parameter."""
+        """Return the reference of this type in the path. Raises 400 for a malformed path parameter."""
         return read_path(kind, self.path)
 
     async def body(self, kind: type[Body]) -> Body:
-        """Return the JSON body, decoded once: the operation and the use case see the same value (LG-DEC-02).
+        """Return the JSON body. It is decoded once, so that the operation and the use case see the same value
+        (LG-DEC-02).
 
         Raises 400 for an empty, malformed or too large document, and TypeError for an undeclared type.
         """
@@ -236,17 +246,23 @@ class Ctx:
         return decode(raw, kind)
 
     async def scim(self, kind: type[Body]) -> Body:
-        """Return the body by the rules of SCIM: names in any letter case, unknown ones ignored. Raises ScimError."""
+        """Return the body by the rules of SCIM: the letter case of names and unknown fields are ignored. Raises
+        ScimError.
+        """
         self._require_declared(kind == self._inputs.body, str(kind))
         return read_scim(await self._content(), kind)
 
     def _require_declared(self, declared: bool, name: str) -> None:
-        """Raise TypeError for an undeclared input, because the OpenAPI document would not contain it."""
+        """Raise TypeError for an input that the handler does not declare, because the OpenAPI document would not
+        contain it.
+        """
         if not declared:
             raise TypeError(f"{self._request.scope['path']} reads {name} and does not declare it")
 
     def header(self, name: str) -> str | None:
-        """Return the value of a header, several lines joined by commas; None if it is absent."""
+        """Return the value of a header; None if it is absent. If the header occurs several times, the values are joined
+        by commas.
+        """
         self._require_declared(name in self._inputs.headers, name)
         return self._header(name)
 
@@ -266,19 +282,23 @@ class Ctx:
         return values[0] if values else None
 
     def refused_query(self, name: str) -> bool:
-        """Return True if the request has this query parameter, which the handler rejects and does not declare."""
+        """Return True if the request has this query parameter. For parameters that the handler rejects and does not
+        declare.
+        """
         return name in self._request.query_params
 
     def queries(self, name: str) -> list[str]:
-        """Return all values of a query parameter that may be repeated or separated by commas, without empty ones."""
+        """Return the values of a query parameter that may be repeated or have several values separated by commas. Empty
+        values are left out.
+        """
         self._require_declared(name in self._inputs.query, name)
         given = ",".join(self._request.query_params.getall(name, []))
         return [part.strip() for part in given.split(",") if part.strip()]
 
     def principal(self, *, own: bool = False) -> Principal | None:
-        """Return the principal that `principalUser` or `principalRole` names; None if neither is set.
+        """Return the principal in the query parameter `principalUser` or `principalRole`; None if neither is set.
 
-        Without `own`, None also for the caller. Raises 400 for both, and for malformed ids.
+        Unless `own` is set, return None for the caller itself too. Raises 400 if both are set, and for malformed ids.
         """
         user, role = self.query("principalUser"), self.query("principalRole")
         if user is None and role is None:
@@ -294,7 +314,7 @@ class Ctx:
         return principal if own else other_principal(principal, self.actor)
 
     def flag(self, name: str, default: Default) -> bool | Default:
-        """Return a boolean query parameter, or `default` if it is absent. Raises 400 for another value."""
+        """Return a boolean query parameter; `default` if it is absent. Raises 400 for any other value."""
         text = self.query(name)
         if text is None:
             return default
@@ -321,7 +341,7 @@ class Ctx:
 
         It is the first of: the project in the path (older paths), the project in the header `x-project-id`, the body
         (`given`) or the query (older clients), the project that token or role limit the caller to, the default project.
-        Raises 400 if header, body and query name different projects, and ProjectIdMissing if there is none.
+        Raises 400 if header, body and query have different projects, and ProjectIdMissing if no project is found.
         """
         if "project_id" in self.path:
             return ProjectRef(self.path["project_id"])
@@ -336,7 +356,7 @@ class Ctx:
 
 
 async def enter(request: Request[Any, Any, Any], services: Services, actor: Actor) -> Lease:
-    """Take a slot of the caller's share. The latch releases it when the request ends. Raises ShareExceeded."""
+    """Occupy a slot in the caller's share. The latch releases it when the request ends. Raises ShareExceeded."""
     lease = await services.shares.enter(actor, announced_bytes(request.scope), credential_of(request.scope))
     request.scope["state"][LEASE] = lease
     return lease

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cross-origin requests (Fetch Standard, CORS protocol): pages of the configured origins may call every endpoint.
+"""Allow pages of the configured origins to call every endpoint (Fetch Standard, CORS protocol).
 
 The gateway has no cookies and never allows credentials of the browser. A page of another origin therefore has only the
 token that it sends itself in the header `Authorization`.
@@ -20,10 +20,10 @@ _LONGEST: Final = 1024
 
 
 class Cors:
-    """ASGI middleware around the whole application, so that refusals of every kind can be read by the page too."""
+    """ASGI middleware around the whole application, so that pages can read error responses of every kind too."""
 
     def __init__(self, app: ASGIApp, origins: tuple[str, ...]) -> None:
-        """`origins` are the allowed origins in the form of browsers; `*` allows all."""
+        """Set the allowed origins, in the form in which browsers send them; `*` allows all."""
         self._app = app
         self._origins = frozenset(each.encode() for each in origins)
         self._any = ANY.encode() in self._origins
@@ -53,9 +53,9 @@ class Cors:
 
 
 async def _answer_preflight(send: Send, headers: list[tuple[bytes, bytes]], wanted: bytes) -> None:
-    """Allow all methods and the `wanted` header names. The response does not depend on the path, so it tells nothing.
+    """Allow all methods and the header names `wanted`. The response does not depend on the path, so it reveals nothing.
 
-    A page could send every header without a browser as well, so none is worth a refusal.
+    No header is refused, because clients other than browsers can send every header anyway.
     """
     names = [each.strip() for each in wanted[:_LONGEST].split(b",")]
     valid = b", ".join(each for each in names if each and each.replace(b"-", b"").replace(b"_", b"").isalnum())

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuse requests of an overloaded process before routing, authentication and logging, which cost more than a refusal.
+"""Refuse requests to an overloaded process before routing, authentication and logging, which cost more than a refusal.
 
-Only known callers are refused here: those whose credential was accepted before. The knowledge is never used to allow.
+Only known callers are refused here: those whose credential was accepted before. That a caller is known never allows a
+request.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ _AUTHORIZATION = b"authorization"
 
 
 class EarlyRefusal:
-    """The check of each request against the load of its process. `app` has the services once it runs."""
+    """The check of each request against the load of its process. `app` has the services once it has started."""
 
     def __init__(self, app: Litestar) -> None:
         self._app = app
 
     def of(self, scope: Scope) -> Overloaded | None:
-        """Return the refusal of a request that would wait too long; None for all others."""
+        """Return the error for a request that would wait too long; None for all others."""
         services: Services | None = self._app.state.get("services")
         if services is None or not services.shares.is_full:
             return None

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entry of every request: authentication, the caller's share, unknown query parameters, and the assumed role.
+"""Start every request: authenticate, occupy the caller's share, refuse unknown query parameters, and assume the
+requested role.
 
-Query parameters of the management API that an endpoint does not read are refused, because they select and limit.
-Without a filter that the server does not know, a list would contain everything, and a change would do more than the
-client means. Parameters that have no effect there are ignored.
+Unknown query parameters of the management API are refused, because such parameters select and limit. If a filter were
+ignored, a list would contain everything, and a change would do more than the client intends. Parameters of paging and
+of the project are ignored where they have no effect.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _PROJECT: Final = frozenset({"projectId", "project-id"})
 
 
 async def provide_ctx(request: Request[Any, Any, Any]) -> Ctx:
-    """Authenticate the caller, take a slot of its share, assume the requested role, and return the handler's context.
+    """Authenticate the caller, occupy a slot in its share, assume the requested role, and return the handler's context.
 
-    Raises 401 and 503 of authentication, ShareExceeded, 400 for unknown query parameters, and the errors of `_assume`
-    and `resolve_prefix`.
+    Raises errors of status 401 and 503 of the authentication, ShareExceeded, 400 for unknown query parameters, and the
+    errors of `_assume` and `resolve_prefix`.
     """
     services: Services = request.app.state.services
     operations = request.route_handler.opt.get(OPERATIONS_OF, frozenset())

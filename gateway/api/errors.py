@@ -54,7 +54,7 @@ class NoSuchRoute(CatalogError, code=404, type="NotFoundException"):
 
 
 class MethodNotAllowed(CatalogError, code=405, type="MethodNotAllowedException"):
-    """The endpoint does not take this method."""
+    """The endpoint does not support this method."""
 
 
 class OAuthRefused(CatalogError, code=400, type="OAuthError"):
@@ -74,7 +74,7 @@ class RequestTooSlow(CatalogError, code=408, type="RequestTimeoutException"):
 
 
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """Return the error response for an exception, and log it. This is the exception handler of Litestar."""
+    """Return the error response for an exception, and log it. Litestar calls it as its exception handler."""
     error_answer = by_name(request.scope, catalog_error(error, catalog_mutation=is_catalog_mutation(request.scope)))
     if isinstance(error_answer, NoSuchRoute | MethodNotAllowed):
         error_answer = not_supported(request.scope["path"]) or error_answer
@@ -96,14 +96,16 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
 
 
 def _in_form_of(path: str, error: CatalogError, error_id: str) -> tuple[bytes, str]:
-    """Return the body of an error and its media type, in the form of the API that `path` belongs to."""
+    """Return (body of an error, its media type), in the form of the API to which `path` belongs."""
     if path.startswith("/scim/"):
         return scim_body(error, error_id), SCIM
     return body_of(error, error_id), MediaType.JSON.value
 
 
 def _outage_reason(error: Exception) -> dict[str, str]:
-    """Return the reason of an outage, for the log only; empty for other errors. Clients do not see the dependency."""
+    """Return the reason of an outage as a log field; no field for other errors. Clients do not see which dependency
+    failed.
+    """
     for each in (error, error.__cause__):
         if isinstance(each, (DatabaseUnavailable, DecisionEngineUnavailable, AuditUnavailable)):
             return {"reason": f"{type(each).__name__}: {each}"}
@@ -111,7 +113,7 @@ def _outage_reason(error: Exception) -> dict[str, str]:
 
 
 def catalog_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
-    """Return the HTTP error for an exception. For a catalog mutation, 503 becomes 429."""
+    """Return the CatalogError for an exception. If the request is a catalog mutation, status 503 becomes 429."""
     match error:
         case CommitUnknown():
             error_answer: CatalogError = CommitStateUnknownException(
@@ -161,7 +163,7 @@ class OAuthError(msgspec.Struct, frozen=True):
 
 
 def body_of(error: CatalogError, error_id: str) -> bytes:
-    """Return the error body of the Iceberg protocol or of OAuth. Details of server errors are only logged."""
+    """Return the error body of the Iceberg protocol or of OAuth. Details of server errors are logged and not sent."""
     if isinstance(error, OAuthRefused):
         return _encoder.encode(OAuthError(error.error, f"{error.message} (error id {error_id})"))
     details = error.detail if error.code < 500 else ()
@@ -188,7 +190,9 @@ def scim_body(error: CatalogError, error_id: str) -> bytes:
 
 
 def request_timeout() -> CatalogError:
-    """Return the 503 of a request that timed out and changed nothing; 429 for catalog mutations, by `catalog_error`."""
+    """Return the 503 error of a request that timed out and changed nothing. `catalog_error` changes it to 429 for
+    catalog mutations.
+    """
     return ServiceUnavailableException(
         "The request exceeded the time limit of this server. Nothing was changed. Try again later."
     )
@@ -210,7 +214,7 @@ def _headers(error: CatalogError) -> dict[str, str]:
 
 
 async def send_error(scope: Scope, send: Send, error: CatalogError) -> None:
-    """Send an error outside of the router, in the form of the API that the path belongs to."""
+    """Send an error response outside of the router, in the form of the API to which the path belongs."""
     body, media_type = _in_form_of(scope["path"], error, str(uuid7()))
     headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
     headers += [(name.lower().encode(), value.encode()) for name, value in _headers(error).items()]
@@ -220,7 +224,7 @@ async def send_error(scope: Scope, send: Send, error: CatalogError) -> None:
 
 
 def is_catalog_mutation(scope: Scope) -> bool:
-    """Return True if the route of the request serves a catalog mutation."""
+    """Return True if the request's route is for a catalog mutation."""
     handler = scope.get("route_handler")
     operations: frozenset[type[HttpOperation]] = getattr(handler, "opt", {}).get(OPERATIONS_OF, frozenset())
     return any(operation.is_catalog_mutation() for operation in operations)

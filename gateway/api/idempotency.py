@@ -41,10 +41,10 @@ def parse_key(values: list[str]) -> UUID | None:
 def replay_recorded(
     handler: Callable[..., Awaitable[Any]], operation: type[Operation], replay: Callable[..., Awaitable[Any]] | None
 ) -> Callable[..., Awaitable[Any]]:
-    """Return a handler that calls `handler` unless the idempotency key has a recorded success.
+    """Wrap `handler` so that it is not called if the idempotency key has a recorded success.
 
-    For a recorded success, `replay` builds the response from (context, recorded success). Raises 422 if there is no
-    `replay` and the handler returns a body.
+    Instead, `replay` builds the response from (context, recorded success). Raises 422 if there is no `replay` and the
+    handler returns a body.
     """
 
     # `Any`, because the module of `Ctx` imports this one.

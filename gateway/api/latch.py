@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The latch (lock 5): withhold success responses of requests without a permit or a durable audit record.
+"""The latch (lock 5): replace a success response by an error if the request has no permit or no durable audit record.
 
 Every response passes it, so it also sets the request id, the log context, the metrics and the time limits.
 """
@@ -45,7 +45,7 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 
 class RequestObserver(Protocol):
-    """Receives the figures of each response, for metrics."""
+    """Receiver of the status and duration of each response, for metrics."""
 
     def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
         """Record one response. `operation` is None for a route without operations."""
@@ -53,7 +53,9 @@ class RequestObserver(Protocol):
 
 
 class Latch(ASGIMiddleware):
-    """ASGI middleware. A success passes only for a public operation, or with a permit and durable audit records."""
+    """ASGI middleware. A success response passes only for a public operation, or with a permit and durable audit
+    records.
+    """
 
     def __init__(
         self,
@@ -79,7 +81,9 @@ class Latch(ASGIMiddleware):
         self._compress = compress
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Call the application and check the first message of its response. Raises RuntimeError for other protocols."""
+        """Call the application, and check the first message of its response. Raises RuntimeError unless the protocol is
+        HTTP.
+        """
         if scope["type"] != ScopeType.HTTP:
             raise RuntimeError("Lakegate serves HTTP only")
         method = scope["method"]
@@ -136,7 +140,9 @@ class Latch(ASGIMiddleware):
     async def _in_time(
         self, scope: Scope, body: _Body, send: Send, has_begun: Callable[[], bool]
     ) -> AsyncIterator[None]:
-        """Cancel the request at its time limit, unless it has committed a change or its response has begun."""
+        """Context manager. Cancel the request at its time limit, unless it has committed a change or its response has
+        begun.
+        """
         try:
             async with asyncio.timeout(self._max_seconds) as timer:
                 scope["state"][DEADLINE] = Deadline(timer)
@@ -154,7 +160,7 @@ class Latch(ASGIMiddleware):
 
 
 def _release(state: dict[str, Any], status: int) -> RequestLocation:
-    """Release the caller's slot, and write the audit records of admitted operations that failed.
+    """Release the caller's slot, and write the audit records of operations that were admitted and failed.
 
     Return the project and warehouse of the request.
     """
@@ -173,7 +179,7 @@ def _release(state: dict[str, Any], status: int) -> RequestLocation:
 
 
 class _Body:
-    """The body of a request: limits the time between its parts, and accounts for its bytes."""
+    """The body of a request. Limits the time between its parts, and charges its bytes to the caller's share."""
 
     def __init__(self, receive: Receive, max_silence: float | None, scope: Scope) -> None:
         self._receive = receive
@@ -212,7 +218,7 @@ class _Body:
         return message
 
     def charge(self, size: int) -> None:
-        """Charge inflated bytes of the body to the caller's share. Raises ShareExceeded."""
+        """Charge decompressed bytes of the body to the caller's share. Raises ShareExceeded."""
         lease: Lease | None = self._state.get(LEASE)
         if lease is not None:
             lease.take_bytes(size)
@@ -252,7 +258,9 @@ def _may_be_sent(method: str, state: dict[str, Any], operations: frozenset[type[
 
 
 def _holds_secret(state: dict[str, Any], operations: frozenset[type[HttpOperation]] | None) -> bool:
-    """Return True if a response may contain a secret: by its route, or by what was admitted for the request."""
+    """Return True if a response may contain a secret, by its route or by the operations that were admitted for the
+    request.
+    """
     context: RequestContext | None = state.get(REQUEST_CONTEXT)
     return any(each.returns_secret() for each in operations or ()) or (context is not None and context.holds_secret())
 
@@ -265,7 +273,7 @@ async def _send_withheld(send: Send) -> None:
 
 
 def _client_request_id(scope: Scope) -> str | None:
-    """Return the client's `x-request-id` if it is given once and matches `_REQUEST_ID`; None otherwise."""
+    """Return the client's `x-request-id` if it occurs once and matches `_REQUEST_ID`, else None."""
     given = [value for name, value in scope["headers"] if name.lower() == b"x-request-id"]
     return given[0].decode() if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else None
 

@@ -50,7 +50,7 @@ _HEADER_FORMATS: Mapping[str, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The response of a handler: the type of its body or None, whether it may be absent, and whether it is a file."""
+    """The response of a handler: type of its body or None, whether the body may be absent, and whether it is a file."""
 
     body: Any
     may_be_empty: bool
@@ -58,7 +58,7 @@ class Answer:
 
 
 def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda operation: True) -> dict[str, Any]:
-    """Return the OpenAPI document of the served operations that `select` accepts, as values for a JSON encoder."""
+    """Return the OpenAPI document of those served operations that `select` accepts, as values for a JSON encoder."""
     handlers: dict[Any, list[type[HttpOperation]]] = {}
     for operation, handler in SERVED.items():
         if select(operation):
@@ -123,7 +123,9 @@ def _operation(
 
 
 def _tag(path: str) -> str:
-    """Return the tag of a path: the first fixed segment after the API prefix and version; `system` for other paths."""
+    """Return the tag of a path: its first fixed segment after the API prefix and version. Other paths have the tag
+    `system`.
+    """
     words = [each for each in path.split("/")[1:] if each and not each.startswith("{")]
     if words[0] not in ("catalog", "management"):
         return "system"
@@ -131,7 +133,9 @@ def _tag(path: str) -> str:
 
 
 def _older(described: dict[str, Any], path: str) -> dict[str, Any]:
-    """Return the operation at an older path: deprecated, with an operation id that is unique in the document."""
+    """Return the description of an operation for an older path: deprecated, with an operation id that is unique in the
+    document.
+    """
     named = "".join(part.capitalize() for part in re.findall(r"[a-z]+", path.split("/v1/", 1)[1]))
     return {**described, "operationId": f"{described['operationId']}At{named}", "deprecated": True}
 
@@ -148,7 +152,7 @@ def _query_parameters(reads: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _header_parameters(operation: type[HttpOperation], reads: Inputs) -> Iterator[dict[str, Any]]:
-    """Describe the headers that the handler reads, and those that the layers around it read."""
+    """Describe the headers that the handler reads, and those that are read before it is called."""
     around = [
         *((_IDEMPOTENCY_KEY,) if operation.uses_idempotency_keys() else ()),  # `idempotency.py`
         *(() if operation.is_public() else ("x-assume-role", "x-project-id")),  # `provide_ctx`
@@ -197,7 +201,7 @@ def _responses(
 
 
 def _refusal(operation: type[HttpOperation], reads: Inputs, status: str) -> tuple[type, Any]:
-    """Return (type of the error body, example): of OAuth, SCIM or the Iceberg protocol."""
+    """Return (type of the error body, example). The body is that of OAuth, SCIM or the Iceberg protocol."""
     if operation.is_provisioning():
         return ErrorBody, scim_refusal_example(status)
     if reads.form is not None and status in ("400", "401"):

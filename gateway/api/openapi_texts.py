@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts of the OpenAPI document: descriptions of headers, parameters and statuses, and examples of errors.
 
-Generate examples of request bodies from their types, so that every body has one and none is out of date.
+Examples of request bodies are generated from their types, so that every body has one and none is outdated.
 
 A test decodes every example as the gateway decodes a request.
 """
@@ -139,7 +139,7 @@ LATER: Final = frozenset({"429", "503"})
 
 
 def answer_headers(status: str, *, tagged: bool) -> dict[str, Any]:
-    """Return the response headers of a status. `tagged`: the response has an `ETag`."""
+    """Return the response headers for a status. `tagged` is True if the response has an `ETag`."""
     headers = {"x-request-id": "The id of the request, made by the gateway. Include it in error reports."}
     if status in LATER:
         headers["Retry-After"] = "Seconds."
@@ -151,7 +151,7 @@ def answer_headers(status: str, *, tagged: bool) -> dict[str, Any]:
 
 
 def refusal_example(status: str) -> dict[str, Any]:
-    """Return an example of an error body with this status."""
+    """Return an example of an error body for this status."""
     _, type, message = REFUSALS[status]
     code = 500 if status == "5XX" else int(status)
     stack = ["Error ID: 01a1fe72-4e99-725d-80d8-8afc12f93d6e"]
@@ -159,7 +159,7 @@ def refusal_example(status: str) -> dict[str, Any]:
 
 
 def scim_refusal_example(status: str) -> dict[str, Any]:
-    """Return an example of a SCIM error body with this status."""
+    """Return an example of a SCIM error body for this status."""
     code = "500" if status == "5XX" else status
     return {"schemas": [ERROR], "status": code, "detail": REFUSALS[status][2]}
 
@@ -192,7 +192,9 @@ _BY_NAME: Final[Mapping[str, Any]] = {
 
 
 def example_of(kind: Any) -> Any:
-    """Return a JSON value that decodes as `kind`: its required members, else the first one. Lists have one entry."""
+    """Return a JSON value that decodes as `kind`. It has all required fields; if there are none, the first field. Lists
+    have one entry.
+    """
     return _example(inspect.type_info(kind), None, 0)
 
 
@@ -218,7 +220,9 @@ def _example(info: inspect.Type, name: str | None, depth: int) -> Any:
 
 
 def _chosen(types: tuple[inspect.Type, ...], name: str | None) -> inspect.Type:
-    """Return a member of a union: the string type if there is a text for this name, else the first that is not null."""
+    """Return one type of a union: the string type if there is an example text for `name`, else the first type that is
+    not null.
+    """
     real = [each for each in types if not isinstance(each, inspect.NoneType)]
     known = _BY_NAME.get(name or "")
     return next((each for each in real if isinstance(known, str) and isinstance(each, inspect.StrType)), real[0])

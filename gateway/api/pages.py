@@ -28,7 +28,7 @@ async def sign_in_of(ctx: Ctx) -> SignIn | None:
 
 
 def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str) -> Response[str]:
-    """Return an HTML page. Its scripts may connect to this server and to the origins of `sign_in`.
+    """Return an HTML page. Its scripts may connect only to this server and to the origins of `sign_in`.
 
     `styles` is the `style-src` of the Content-Security-Policy, `opener` the `Cross-Origin-Opener-Policy`.
     """
@@ -48,16 +48,18 @@ def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str) -> Resp
 
 
 def static_file(content: bytes, media_type: str, *, cacheable: bool = False) -> Response[bytes]:
-    """Return a file of a page. Browsers may cache a `cacheable` file for an hour: it is part of a library's release."""
+    """Return a file of a page. Browsers may cache it for an hour if it is `cacheable`, which means that it is part of a
+    library's release.
+    """
     cached = "public, max-age=3600" if cacheable else "no-cache"
     headers = {**_SAFE, "Cache-Control": cached, "Cross-Origin-Opener-Policy": ALONE}
     return Response(content, media_type=media_type, headers=headers)
 
 
 def opened_page(content: bytes) -> Response[bytes]:
-    """Return a page for a window that another page of this server opened.
+    """Return a page for a window that another page of this server has opened.
 
-    It can reference the window of that page, runs scripts of this server, and cannot connect to any server.
+    It can access the window of the other page, may run scripts of this server, and cannot connect to any server.
     """
     headers = {
         **_SAFE,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Read references of the relationship model from the path of a request, and from the parameter `referenced-by`.
+r"""Read references to objects from the path of a request, and from the query parameter `referenced-by`.
 
-Ids of principals in paths. They may contain slashes (`oidc~spiffe://cluster/job`) and backslashes (`oidc~D\ann`).
+Ids of principals in paths may contain slashes (`oidc~spiffe://cluster/job`) and backslashes (`oidc~D\ann`).
 
-The client encodes them as `%2F` and `%5C`. The router splits the decoded path, and names have neither. So each slash of
-such an id is U+001F, and each backslash U+001E, until the reference is read. No id contains these characters: subjects
+The client encodes them as `%2F` and `%5C`. The router splits the decoded path at slashes. So until the reference is
+read, each slash of such an id is replaced by U+001F, and each backslash by U+001E. No id contains these two: subjects
 and role sources have no control characters.
 """
 
@@ -44,7 +44,8 @@ _BEFORE_MEMBER: Final = 7
 
 
 def is_principal_next(before: Sequence[str]) -> bool:
-    """Return True if the next segment of a path is the id of a principal. `before` are the decoded segments before it.
+    """Return True if the next segment of a path is the id of a principal. `before` are the decoded segments before that
+    segment.
 
     It is the user of `/management/v1/user/{user_id}/…`, or the member of a role.
     """
@@ -54,7 +55,9 @@ def is_principal_next(before: Sequence[str]) -> bool:
 
 
 def protect_slashes(id: str) -> str:
-    """Return the decoded id of a principal as one segment for the router. Raises 400 for U+001E and U+001F in it."""
+    """Return the decoded id of a principal as one segment for the router. Raises 400 if the id contains U+001E or
+    U+001F.
+    """
     if any(stand_in in id for stand_in in _STAND_INS.values()):
         raise BadRequestException("The id of a principal in the path must not contain control characters.")
     return id.translate(_PROTECTED)
@@ -71,7 +74,7 @@ Kind = TypeVar("Kind", Table, View, GenericTable)
 
 
 def read_path(kind: type[Value], path: PathParameters) -> Value:
-    """Return the reference of this type that a path names. Raises 400 for a malformed path parameter."""
+    """Return the reference of this type in a path. Raises 400 for a malformed path parameter."""
     value: Value = REFS[kind](path)
     return value
 
@@ -95,7 +98,7 @@ def warehouse_of_prefix(prefix: str) -> UUID:
 
 
 def referenced_views(query: bytes, warehouse: UUID, longest: int) -> list[ViewRef]:
-    """Return the views that the query parameter `referenced-by` names, the outermost first; empty without it.
+    """Return the views in the query parameter `referenced-by`, outermost first; empty if it is absent.
 
     Commas separate the views and are split before percent-decoding. In each part, the namespace separator precedes the
     view's name (Iceberg REST specification). Raises 400 for a malformed parameter, and ReferencedByDepthExceeded for
@@ -123,7 +126,7 @@ def referenced_views(query: bytes, warehouse: UUID, longest: int) -> list[ViewRe
 
 
 def _fields(kind: type[Ref]) -> Callable[[PathParameters], Ref]:
-    """Return a function that reads the fields of a reference from the parameters `in_path`."""
+    """Return a function that reads the fields of a reference from the path parameters `in_path`."""
     hints = get_type_hints(kind)
     # Every concrete reference is a dataclass, and the base class is none.
     declared = fields(cast(Any, kind))
@@ -146,13 +149,15 @@ def _namespace(path: PathParameters) -> NamespaceRef:
 
 
 def _namespace_id(path: PathParameters) -> NamespaceIdRef:
-    """Return the reference of a namespace by id, with the id of its warehouse if the path contains it."""
+    """Return the reference to a namespace by id, with the id of its warehouse if the path contains it."""
     namespace = uuid_of(path, "namespace_id")
     return NamespaceIdRef(namespace, uuid_of(path, "warehouse_id") if "warehouse_id" in path else None)
 
 
 def _tabular(kind: type[Kind], name: str, id: str) -> Callable[[PathParameters], TabularRef[Kind]]:
-    """Return a function that reads a reference: by name from a catalog path, by id from a management path."""
+    """Return a function that reads a reference to a table or view: by name from a catalog path, by id from a management
+    path.
+    """
 
     def read(path: PathParameters) -> TabularRef[Kind]:
         if "prefix" not in path:

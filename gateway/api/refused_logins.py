@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count the requests that get 401 for the audit log, which no decision of the door records."""
+"""Count the requests that get 401, for the audit log. No decision of the door records them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def _count(request: Request[Any, Any, Any], error: Exception) -> None:
 
 
 def _reason(error: Exception) -> Refusal:
-    """Return the violated rule. The token endpoint replaces an error of authentication by one of OAuth."""
+    """Return the violated rule. If the token endpoint raised an OAuth error, use the authentication error that caused
+    it.
+    """
     for each in (error, error.__context__):
         if isinstance(each, NotAuthenticated):
             return each.reason

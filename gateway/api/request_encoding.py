@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decode request bodies: gzip by `Content-Encoding`, and the forms of the OAuth endpoint.
 
-A body is inflated in small pieces, which count as the bytes of a plain body: for the size limit of the application and
-for the share of the caller. A bomb is therefore refused at the limit, and never inflated further.
+A body is decompressed in small pieces. They count towards the size limit and the caller's share like the bytes of a
+plain body. So decompression stops at the limit.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _PIECE: Final = 64 * 1024
 
 
 class UnsupportedMediaType(CatalogError, code=415, type="UnsupportedMediaTypeException"):
-    """The request body has a content coding that is not read."""
+    """The request body has a content coding that is not supported."""
 
 
 def decoded_body(scope: Scope, receive: Receive, charge: Callable[[int], None]) -> Receive:
     """Return a function that receives the decoded body.
 
-    `charge` is called with the number of inflated bytes. The function raises UnsupportedMediaType for another coding
-    than gzip, BadRequestException for damaged data, and the errors of `charge`.
+    `charge` is called with the number of decompressed bytes. The function raises UnsupportedMediaType for a coding
+    other than gzip, BadRequestException for damaged data, and the errors of `charge`.
     """
     given = [value for name, value in scope["headers"] if name.lower() == b"content-encoding"]
     coding = b", ".join(given).decode("latin-1").strip().lower()
@@ -61,7 +61,7 @@ class _GzipBody:
         self._complete = False
 
     async def receive(self) -> Any:
-        """Return the next message, with at most `_PIECE` inflated bytes."""
+        """Return the next message. It has at most `_PIECE` decompressed bytes."""
         if self._complete:
             return await self._receive()
         if not self._packed and not self._arrived:
@@ -107,7 +107,7 @@ Form = TypeVar("Form", bound=msgspec.Struct)
 
 
 class UnreadableForm(Exception):
-    """The body is not a form, or an ambiguous one. The message gives the reason."""
+    """The body is not a form, or it is an ambiguous one. The message gives the reason."""
 
 
 def read_form(media_type: str, body: bytes, kind: type[Form]) -> Form:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create routes (lock 3): `serve` for an operation and its use case, `@serves` for a handler. No other code does."""
+"""Create routes (lock 3): `serve` for an operation with one use case, `@serves` for a handler. No other code creates
+routes.
+"""
 
 from __future__ import annotations
 
@@ -49,14 +51,16 @@ def serve(
     """Create the route of an operation whose use case returns the body of the response.
 
     `use_case` is a method of a class whose constructor takes the kit. Its return annotation is the type of the body.
-    `replay` is as for `serves`. Raises TypeError as `serves`, and for a function that is not a method.
+    `replay` is as in `serves`. Raises the TypeErrors of `serves`, and TypeError for a function that is not a method.
     """
     handler = _handler(operation, use_case)
     return serves(operation, replay=replay)(handler)
 
 
 def replay_by(operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitable[Answer]]) -> Replay:
-    """Return a replay that reads `operation` from the same request, admits it and returns its result."""
+    """Return a replay function. It reads `operation` from the same request, admits it, and returns the result of
+    `use_case`.
+    """
     handler = _handler(operation, use_case)
 
     async def replay(ctx: Any, recorded_success: object) -> Any:
@@ -70,10 +74,10 @@ def serves(
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """Return a decorator that makes a function the handler of the endpoint of all `operations`.
 
-    The first operation determines name and status. Handlers of changes support idempotency keys (`idempotency.py`):
-    for a retry after a success, `replay` builds the response from the context and the recorded success, with a new
-    decision. Empty responses need no `replay`. `reads` are the inputs of the handler beside the fields of the
-    operations. Older paths (`also_at`) have the same handler.
+    The first operation determines the name of the endpoint and its status. Handlers of changes support idempotency keys
+    (`idempotency.py`): for a retry after a success, `replay` builds the response from the context and the recorded
+    success, with a new decision. Empty responses need no `replay`. `reads` are the inputs of the handler beside the
+    fields of the operations. Older paths (`also_at`) have the same handler.
 
     Raises TypeError if an operation has no endpoint or is served already, if a field reads a parameter that its path
     does not have, or if the operations differ in endpoint, older paths or support of idempotency keys.

@@ -23,7 +23,7 @@ from gateway.telemetry.health import HealthMonitor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """All services of handlers. `gateway.assembly.use_cases` creates one instance per process."""
+    """The services that handlers use. `gateway.assembly.use_cases` creates one instance in each process."""
 
     door: Door
     use_case: Callable[[type[Any]], Any]

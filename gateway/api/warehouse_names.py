@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replace the name of a warehouse in the path by its id, before anything else reads the path.
 
-Idempotency keys, entity tags, audit records and page tokens then depend on the id alone. Only the response for a
-warehouse that the caller may not see repeats the name: the id would show that the warehouse exists.
+So idempotency keys, entity tags, audit records and page tokens depend only on the id. The response for a warehouse that
+the caller may not see contains the name instead: the id would reveal that the warehouse exists.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _LONGEST_NAME: Final = 128
 async def resolve_prefix(request: Request[Any, Any, Any], services: Services, actor: Actor) -> None:
     """Replace the name of a warehouse in the request's path by its id. Requests with an id stay as they are.
 
-    The name belongs to the project of the header `x-project-id`, or to the one that token or role limit the caller to,
-    or to the default project. A text in the form of a UUID is always an id. Raises ProjectIdMissing, and
+    The name is looked up in the project in the header `x-project-id`, or else the project to which token or role limit
+    the caller, or else the default project. A text in the form of a UUID is always an id. Raises ProjectIdMissing, and
     PrefixIsNotWarehouseID for a text that is neither.
     """
     name = request.path_params.get("prefix")
@@ -56,7 +56,9 @@ async def resolve_prefix(request: Request[Any, Any, Any], services: Services, ac
 
 
 def by_name(scope: Scope, error: CatalogError) -> CatalogError:
-    """Return the response to a request that named its warehouse: the one for an absent warehouse repeats the name."""
+    """Return the error for a request with the name of a warehouse. The error for an absent warehouse contains the name,
+    not the id.
+    """
     name = (scope.get("state") or {}).get(_GIVEN_NAME)
     if name is None or not isinstance(error, NoSuchWarehouseException):
         return error

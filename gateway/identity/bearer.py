@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the bearer token from the `Authorization` header.
+"""Read the bearer token from the `Authorization` header.
 
 A token is accepted in this header only. RFC 6750 also allows the form body and the query string, but query strings and
 bodies are often logged.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The claim `cnf`, which binds a token to a key of its client (RFC 7800).
+"""Read the claim `cnf`, which binds a token to a key of its client (RFC 7800).
 
 A stolen bound token is useless without the key. The gateway accepts one only with a proof of the key in each request;
 `possession.py` checks the proof.
@@ -24,7 +24,7 @@ _THUMBPRINT: Final = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 class ProofMethod(StrEnum):
-    """A kind of proof. The value is the member of `cnf` with the thumbprint."""
+    """A kind of proof. The value is the name of the field of `cnf` that has the thumbprint."""
 
     CERTIFICATE = "x5t#S256"
     """A client certificate (RFC 8705 section 3.1)."""
@@ -33,7 +33,7 @@ class ProofMethod(StrEnum):
 
 
 class KeyBinding(msgspec.Struct, frozen=True):
-    """The key that a token is bound to: the SHA-256 `thumbprint` of its certificate or of its public key."""
+    """The key to which a token is bound: the SHA-256 `thumbprint` of its certificate or of its public key."""
 
     method: ProofMethod
     thumbprint: bytes
@@ -44,7 +44,7 @@ class KeyBinding(msgspec.Struct, frozen=True):
 
 
 def binding_of(claims: Claims, accepted: frozenset[ProofMethod]) -> KeyBinding | None:
-    """Return the key that the token is bound to, or None for a bearer token, which has no claim `cnf`.
+    """Return the key to which the token is bound. Return None for a bearer token, which has no claim `cnf`.
 
     `accepted` are the kinds of proofs that this server checks. Raises `AuthenticationFailed` for all others, for
     several kinds in one token, and for a malformed thumbprint: such a token is never accepted as a bearer token.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache of verified tokens: the signature of a token is not verified again for each request of a client."""
+"""Cache verified tokens, so that the signature of a token is not verified again for each request of a client."""
 
 import hashlib
 import time
@@ -16,7 +16,7 @@ TOKENS: Final = 10_000
 
 
 class TokenObserver(Protocol):
-    """Receives the hits and misses of a cache, for metrics."""
+    """Receiver of the numbers of hits and misses of a cache, for metrics."""
 
     def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Count `hits` and `misses` of the cache that is named `cache`."""
@@ -36,9 +36,9 @@ class CachedTokens:
     """Verifies tokens with `verify` and caches the verified ones. The cache key is the SHA-256 of the token.
 
     A cached token is used until its own expiry (`exp`, without skew; the verifier applies the skew), and for at most
-    `seconds`. It is used only while `generation` returns the same number: the number changes with the provider's keys.
-    Rejected tokens are not cached, because unauthenticated clients could fill the cache with them. The cache holds at
-    most `entries` tokens.
+    `seconds`. It is used only while `generation` returns the same number, which changes when the provider's keys
+    change. Rejected tokens are not cached, because unauthenticated clients could fill the cache with them. The cache
+    holds at most `entries` tokens.
     """
 
     def __init__(

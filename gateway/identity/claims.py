@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pure functions that derive the user, the actor and the groups from the claims of a token.
+"""Derive the user, the actor, the groups and the claims for policies from the claims of a token. All functions are
+pure.
 
-The caller has verified the signature, the issuer and the audience already. `payload_of` is the exception: it reads a
-token before verification.
+The caller has already verified the signature, the issuer and the audience. Only `payload_of` reads a token before
+verification.
 
 Identifying claims (subject, groups, actor) are read strictly: an invalid character rejects the token, because two
 spellings of one identity would be two identities. Descriptive claims (name, email, kind) are read leniently: an invalid
 value is cleaned or left out. No decision depends on them.
 
-Claims of a verified token that row filters may use. The settings of the token's provider name their paths.
+Row filters may use further claims of a verified token, whose paths are in the settings of its provider.
 
 A claim is kept completely or not at all: with a part of its values, a filter could show more rows. A claim that is not
 kept has no value, and every test with it is false.
@@ -69,8 +70,8 @@ def payload_of(token: str) -> bytes:
 def find(claims: Claims, path: str) -> Any:
     """Return the value at `path`, or None if it is absent.
 
-    A claim with exactly this name takes precedence, since names may contain dots. Otherwise `a.b.c` is the path through
-    nested objects.
+    If a claim has exactly this name, its value is returned, because names may contain dots. Otherwise `a.b.c` is the
+    path through nested objects.
     """
     if path in claims:
         return claims[path]
@@ -138,7 +139,8 @@ def actor_of(claims: Claims, issuer: str) -> str | None:
 
 
 def may_act_of(claims: Claims, issuer: str) -> str | None:
-    """Return the subject of the only party that may act for the token's subject (RFC 8693 section 4.4).
+    """Return the subject of the only party that may act for the token's subject (claim `may_act`, RFC 8693 section
+    4.4).
 
     Returns None without a `may_act` claim: then the provider sets no limit. Returns "" if the claim is malformed or
     names a party of another issuer: then no party may act. A malformed claim does not reject the token, because the
@@ -183,7 +185,7 @@ def groups_of(claims: Claims, path: str | None) -> tuple[str, ...]:
 
 
 def has_groups(claims: Claims, path: str | None) -> bool:
-    """Return True if the token contains all groups of the user, or if no path is configured.
+    """Return True if the token has the claim with the user's groups, or if no path of such a claim is configured.
 
     Many providers send the claim only to clients that request a scope for it. A token without the claim may belong to a
     user in groups, so it does not prove that the user is in none.
@@ -207,7 +209,9 @@ def scopes_of(claims: Claims) -> frozenset[str]:
 
 
 def client_id_of(claims: Claims) -> str | None:
-    """Return the client that the token was issued to, for the audit record and for policies. It identifies no user."""
+    """Return the client to which the token was issued, for the audit record and for policies. It does not identify a
+    user.
+    """
     return _first_text(claims, "azp", "client_id", "appid", "cid")
 
 
@@ -268,7 +272,7 @@ def _first_text(claims: Claims, *names: str) -> str | None:
 
 
 def _text(value: object) -> str | None:
-    """Return `value` as one line of at most 255 characters, or None if nothing visible remains.
+    """Return `value` as one line of at most 255 characters. Return None if no visible character remains.
 
     Invisible characters are removed, and consecutive blanks become one.
     """
@@ -317,14 +321,14 @@ Filters must not depend on them. `user_metadata` and `unsafe_metadata` are those
 
 
 class _Unusable(ValueError):
-    """The claim has a value that cannot be kept. The text says why, without the value."""
+    """The value of a claim cannot be kept. The message gives the reason without the value."""
 
 
 def policy_claims_of(claims: Claims, paths: Sequence[str], idp_id: str) -> PolicyClaims:
-    """Return the claims at `paths` that have values. `idp_id` names the provider in log lines.
+    """Return those claims at `paths` that have values. `idp_id` identifies the provider in log lines.
 
-    Texts are values, and so are numbers and booleans, as JSON writes them. A list of these has several values. Any
-    other claim, and one beyond the limits, is left out with a log line that does not contain its value.
+    A text is one value; so is a number or a boolean, as JSON writes it. A list of these has several values. Any other
+    claim is left out, and so is one that exceeds the limits. The log line about it does not contain its value.
     """
     found: dict[str, tuple[str, ...]] = {}
     for path in paths:
@@ -346,7 +350,7 @@ def _values(value: object) -> tuple[str, ...]:
 
 
 def _claim_text(value: object) -> str:
-    """Return a single value as text. Raises _Unusable."""
+    """Return a single value of a claim as text. Raises _Unusable."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -364,7 +368,7 @@ def _claim_text(value: object) -> str:
 
 
 def _number(value: float) -> str:
-    """Return the shortest decimal text. Equal numbers have equal texts, so 1.0 is "1". Raises _Unusable."""
+    """Return the shortest decimal text of a number. Equal numbers have equal texts, so 1.0 is "1". Raises _Unusable."""
     if isinstance(value, int) and value.bit_length() <= _MOST_BITS:
         return str(value)
     if not abs(value) <= _LARGEST_EXACT:

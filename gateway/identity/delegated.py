@@ -48,7 +48,7 @@ class _Header(msgspec.Struct, frozen=True):
     `sub_proven` is True if a token of the user was verified, and False if the engine asserted the user. It is a header
     parameter and not a claim, because earlier versions reject unknown claims and may run at the same time. The
     signature covers the header too. Tokens of earlier versions lack the parameter, so it is False for them. The same
-    holds for `groups_known`, which is True if that token stated the user's groups.
+    applies to `groups_known`, which is True if the user's token had a claim with groups.
     """
 
     typ: str
@@ -220,7 +220,7 @@ class DelegatedTokens:
 
 
 def _b64(text: str) -> bytes:
-    """Decode base64url without padding (RFC 7515 section 2). Raises ValueError."""
+    """Decode base64url text without padding (RFC 7515 section 2). Raises ValueError."""
     if len(text) > _MAX_BYTES:
         raise ValueError("too long")
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the metadata document of a configured provider (OpenID Connect Discovery 1.0, RFC 8414).
+"""Read the metadata document of a configured provider (OpenID Connect Discovery 1.0, RFC 8414).
 
 Authlib builds the addresses of the documents and validates the issuer. This module validates the endpoints, more
 strictly than Authlib: an https provider must not name a plain http address, not even a loopback address.
 
-GET of a JSON document from the configured identity provider, with limits on time and size.
+The requests for documents have limits on time and size.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ MAX_DOCUMENT_BYTES = 262_144
 
 
 class FetchFailed(Exception):
-    """A document could not be fetched. The text names the address and the kind of failure, never the response body."""
+    """A document could not be fetched. The message has the address and the kind of failure, but never the response
+    body.
+    """
 
 
 class DocumentMissing(FetchFailed):
@@ -39,7 +41,7 @@ class Fetcher(Protocol):
 
 
 def is_loopback(url: str) -> bool:
-    """Return True if the host of `url` is `localhost` or a numeric loopback address. No name is resolved."""
+    """Return True if the host of `url` is `localhost` or a numeric loopback address. Names are not resolved."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True
@@ -105,7 +107,7 @@ class HttpFetcher:
             self._session = None
 
     async def __call__(self, url: str) -> bytes:
-        """GET `url` and return the body. Raises `FetchFailed` for any status other than 200.
+        """GET `url` and return the body. Raises `FetchFailed` unless the status is 200.
 
         Redirects are not followed: a redirect could make another host the source of the keys.
         """
@@ -147,7 +149,7 @@ class ProviderMetadata:
     """The metadata document of the configured `issuer`, read from `url`."""
 
     def __init__(self, issuer: str, url: str, document: dict[str, Any]) -> None:
-        """Raise `FetchFailed` if the document belongs to another issuer, or if its issuer is not a valid one.
+        """Set the document. Raises `FetchFailed` if it belongs to another issuer, or if its issuer is not a valid one.
 
         OpenID Connect Discovery 1.0 section 4.3 and RFC 8414 section 3.3 require the identical string as issuer.
         """
@@ -164,15 +166,17 @@ class ProviderMetadata:
             raise FetchFailed(f"{url}: {error}") from error
 
     def endpoint(self, name: str) -> str:
-        """Return the endpoint `name`. Raises `FetchFailed` if it is missing, malformed, or http for an https issuer."""
+        """Return the endpoint `name`. Raises `FetchFailed` if it is missing or malformed, or is http although the
+        issuer is https.
+        """
         address = self.optional_endpoint(name)
         if address is None:
             raise FetchFailed(f"{self._url} is not a discovery document: it has no {name}")
         return address
 
     def optional_endpoint(self, name: str) -> str | None:
-        """Return the endpoint `name`, or None if it is missing. Raises `FetchFailed` if it is malformed or http for an
-        https issuer.
+        """Return the endpoint `name`, or None if it is missing. Raises `FetchFailed` if it is malformed, or is http
+        although the issuer is https.
         """
         address = self._document.get(name)
         if address is None:

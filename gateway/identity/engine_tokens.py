@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens for an engine that lives longer than its token: the work of ``lakegate trino tokens``.
+"""Serve tokens to an engine that runs longer than its token is valid, for ``lakegate trino tokens``.
 
 Iceberg's Java client (1.9) sends all token requests to one address: for the engine's own token, for its renewal, and
-for its users. The identity provider answers the first, and the gateway the last. This service stands between them, on
-the engine's machine. It holds the engine's client secret, as the engine would, and gives tokens to the engine only. The
-client renews with a token exchange of its own token (RFC 8693). The response to it is a new token of the provider.
+for its users. The identity provider must answer the requests for the engine's token, and the gateway those for its
+users. This service runs on the engine's machine and forwards each request to the right one. It holds the engine's
+client secret, as the engine would, and gives tokens only to the engine. To renew, the client requests a token exchange
+for its own token (RFC 8693). The response has a new token of the provider.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _SKEW: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response to the engine."""
+    """The response to a request of the engine."""
 
     status: int
     body: bytes
@@ -100,7 +101,9 @@ class EngineTokens:
             return _refused(400, "unauthorized_client", str(failed))
 
     async def _token(self, *, renew: bool = False) -> Tokens:
-        """Return the engine's token, a new one if ``renew`` or if it expires soon. Raises the errors of OAuthClient."""
+        """Return the engine's token. Request a new one if ``renew`` is set, or if the current one expires soon. Raises
+        the errors of OAuthClient.
+        """
         before = self._current
         async with self._one_at_a_time:
             current = self._current
@@ -115,7 +118,7 @@ class EngineTokens:
             return found
 
     async def _exchange(self, form: Mapping[str, str]) -> Answer:
-        """Send a user's exchange to the gateway, with the engine's current token instead of an older one."""
+        """Forward a user's token exchange to the gateway, with the engine's current token instead of an older one."""
         own = (await self._token()).access_token
         sent = {name: value for name, value in form.items() if not name.startswith("actor_token")}
         try:
@@ -140,16 +143,18 @@ class EngineTokens:
         return _digest(token) in self._issued
 
     def _may_renew(self, authorization: str | None) -> bool:
-        """Return True unless the request proves the engine by an expired token, which may have been disclosed.
+        """Return False if the request authenticates the engine by an expired token, which may have been disclosed.
 
-        Clients renew an expired token with the credential. They exchange users' tokens with it after an outage of the
-        provider, so exchanges are not limited in this way.
+        Clients send the client credential to renew an expired token. For exchanges of users' tokens an expired token is
+        accepted, because clients send it after an outage of the provider.
         """
         expires_at = self._issued.get(_digest((authorization or "").partition(" ")[2]))
         return expires_at is None or self._clock() < expires_at + _SKEW
 
     def _is_engine(self, authorization: str | None) -> bool:
-        """Return True for a token that this service issued, or for the credential, which clients send after expiry."""
+        """Return True if the header has a token that this service issued, or the client credential, which clients send
+        after expiry.
+        """
         scheme, _, value = (authorization or "").partition(" ")
         if scheme.lower() == "bearer":
             return self._knows(value)

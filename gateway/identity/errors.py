@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors of authentication.
+"""Errors of authentication.
 
 The messages are for the client. They name the rule that the token violates, and never repeat content of the token: it
 may be a secret, or text that an attacker chose.
@@ -11,7 +11,7 @@ from gateway.iceberg.errors import NotAuthorizedException, ServiceUnavailableExc
 
 
 class Refusal(StrEnum):
-    """The rule that the credential of a request violates. The audit log counts refused logins by it."""
+    """The rule that the credential of a request violates. The audit log counts refused logins by this rule."""
 
     MISSING = "missing"
     """The request has no token, and its operation needs one."""
@@ -55,7 +55,9 @@ class MissingAuthorizationHeader(NotAuthenticated):
 
 
 class AuthenticationFailed(NotAuthenticated):
-    """The header or its token violates a rule. The message names the rule, and `reason` its kind, for the audit log."""
+    """The header or its token violates a rule. The message names the rule. `reason` is the kind of the rule, for the
+    audit log.
+    """
 
     def __init__(self, message: str, reason: Refusal = Refusal.MALFORMED) -> None:
         super().__init__(message)
@@ -87,19 +89,19 @@ def wrong_audience() -> AuthenticationFailed:
 
 
 def not_yet_valid() -> AuthenticationFailed:
-    """Return the error for a token whose validity begins later."""
+    """Return the error for a token that is not valid yet."""
     return AuthenticationFailed(
         "the token is not valid yet (nbf); check the clocks of the servers", Refusal.NOT_YET_VALID
     )
 
 
 def invalid_signature() -> AuthenticationFailed:
-    """Return the error for a token that no key verifies."""
+    """Return the error for a token whose signature no key verifies."""
     return AuthenticationFailed("the token's signature is not valid", Refusal.SIGNATURE)
 
 
 def rejected_by_cluster() -> AuthenticationFailed:
-    """Return the error for a token that the review of a Kubernetes cluster does not accept."""
+    """Return the error for a token that a Kubernetes cluster rejects in its review."""
     message = "the cluster rejected the token: it is unknown, has expired or was revoked"
     return AuthenticationFailed(message, Refusal.REVOKED)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache of a provider's public keys: loads and refreshes them, and selects them by key id.
+"""Cache a provider's public keys: load and refresh them, and select them by key id.
 
 The age of the keys is in seconds of the monotonic clock, from the start of the load that fetched them:
 
@@ -132,7 +132,7 @@ class KeyRing:
 
     @property
     def generation(self) -> int:
-        """Number that changes when the provider publishes different keys. It is -1 while `believable` is False.
+        """A number that changes when the provider publishes different keys. It is -1 while `believable` is False.
 
         Cached verifications of another generation are invalid, because their key may have been removed.
         """
@@ -145,7 +145,7 @@ class KeyRing:
         return age is not None and age < self._max_age_seconds
 
     async def candidates(self, kid: str | None, algorithm: str) -> tuple[VerificationKey, ...]:
-        """Return the keys that fit the `kid` and `algorithm` of a token's header; at least one.
+        """Return the keys that fit the `kid` and `algorithm` in a token's header. There is at least one.
 
         Raises `AuthenticationFailed` if no published key fits, or if several fit a header without `kid`. Raises
         `IdentityProviderUnavailable` if the keys are too old, or if none fits and the last load failed.
@@ -159,7 +159,7 @@ class KeyRing:
         return self._select(kid, algorithm)
 
     async def check(self) -> None:
-        """Check the provider for the health endpoint: load the keys if they are due or the last load failed.
+        """Check the provider for the health endpoint: load the keys if they are due, or if the last load failed.
 
         Raises `IdentityProviderUnavailable` if the last load failed.
         """
@@ -209,7 +209,9 @@ class KeyRing:
         return fitting
 
     def _start_load(self) -> asyncio.Task[None] | None:
-        """Return the running load or start one; None if the last one started less than `refetch_seconds` ago."""
+        """Return the load that is running, or start one. Return None if the last one started less than
+        `refetch_seconds` ago.
+        """
         if self._loading is not None:
             return self._loading
         now = self._clock()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Authentication of the service accounts of a Kubernetes cluster.
+"""Authenticate the service accounts of a Kubernetes cluster.
 
 The cluster's API server verifies each token (TokenReview of authentication.k8s.io/v1). So a token becomes invalid when
 its pod is deleted, and not only when it expires.
@@ -95,7 +95,7 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Reviews(Protocol):
-    """Sends TokenReviews to the API server."""
+    """A function that sends TokenReviews to the API server."""
 
     async def __call__(self, review: bytes) -> bytes:
         """Send one review and return the response body. Raises `IdentityProviderUnavailable`."""
@@ -109,7 +109,7 @@ class ClusterKeys(KeySource, Protocol):
 
 
 class _Lane:
-    """Queue that limits reviews: `at_once` run concurrently, and `waiting` is the limit of running and waiting ones."""
+    """A queue that limits reviews: `at_once` run concurrently, and at most `waiting` are running or waiting."""
 
     def __init__(self, at_once: int, waiting: int) -> None:
         self._room = asyncio.Semaphore(at_once)
@@ -162,7 +162,7 @@ class ServiceAccounts:
 
     @property
     def idp_id(self) -> str:
-        """Prefix of the user ids of this cluster."""
+        """The prefix of the ids of this cluster's users."""
         return self._rules.idp_id
 
     @property
@@ -229,8 +229,8 @@ class ServiceAccounts:
     async def _lane_for(self, token: str) -> _Lane:
         """Return the queue for the review of a token. Raises `AuthenticationFailed` if its signature is invalid.
 
-        A token with an unknown key is not rejected: during a rolling restart of the API servers, some of them do not
-        publish a new key yet.
+        A token with an unknown key is not rejected: during a restart of the API servers, some do not publish a new key
+        yet.
         """
         try:
             if await signed_by(token, self._keys):
@@ -253,8 +253,8 @@ class ServiceAccounts:
     async def _review(self, token: str, lane: _Lane, *, legacy: bool = False) -> _Status:
         """Send one review and return its status. Raises `IdentityProviderUnavailable`.
 
-        The API server treats a token without an audience as one for its own audience, and rejects it if the review
-        names another audience. Therefore the review of a legacy token names no audience.
+        The API server treats a token without an audience as a token for its own audience, and rejects it if the review
+        contains another one. Therefore the review of a legacy token contains no audience.
         """
         spec: dict[str, Any] = {"token": token}
         if not legacy:
@@ -318,7 +318,7 @@ def _unverified(token: str) -> read.Claims:
 
 
 def issuer_in(token: str) -> str | None:
-    """Return the unverified issuer of a token, or None if it has none or is no JWT.
+    """Return the unverified issuer of a token, or None if it has none or is not a JWT.
 
     The token of the gateway's own service account contains the issuer of the cluster.
     """
@@ -330,7 +330,7 @@ def issuer_in(token: str) -> str | None:
 
 
 class ApiServer:
-    """Client of the API server. Implements `Reviews`, and with `fetch` the `Fetcher` of the cluster's keys.
+    """Client of the API server. Implements `Reviews`, and with its method `fetch` the `Fetcher` of the cluster's keys.
 
     It uses HTTPS and the token of the gateway's own service account, without redirects or proxies. Time and size of
     responses are limited. Create it inside the running event loop: `async with ApiServer(...) as reviews`. The token is

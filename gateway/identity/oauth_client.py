@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OAuth client that requests tokens for Lakegate itself: for the login from a terminal, and for the embedded stack.
+"""Request tokens for Lakegate itself as an OAuth client: for the login from a terminal, and for the embedded stack.
 
 Authlib builds the requests: grants, client authentication and refresh. It accepts any JSON object with a status below
 500 as a token, even that of a redirect. Therefore this module first checks the status, length and fields of each
 response.
 
-Login from a command line: the device authorization grant (RFC 8628) against a configured provider.
+The login from a command line uses the device authorization grant (RFC 8628) of a configured provider.
 
 The user opens the provider's page in any browser and enters a short code there. No password is typed into this program.
 Addresses and codes from the provider are validated before they are printed to a terminal.
@@ -52,7 +52,7 @@ class LoginFailed(Exception):
 
 
 class ProviderSilent(LoginFailed):
-    """The provider did not respond. The same request may be sent again."""
+    """The provider did not respond. The request may be repeated."""
 
 
 class TokenRefused(LoginFailed):
@@ -172,7 +172,7 @@ def read_answer(answer: httpx2.Response, kind: type[Answer]) -> Answer:
 def error_code(answer: httpx2.Response) -> str | None:
     """Return the error code of a rejected request, or None if it has no valid one.
 
-    No other part of such a response may be shown to the user.
+    No other part of the response may be shown to the user.
     """
     try:
         error = read_answer(answer, _Refused).error
@@ -244,7 +244,9 @@ class DeviceLogin:
         self._clock = clock
 
     async def run(self, show: Callable[[DeviceCode], None]) -> Tokens:
-        """Request a device code, pass it to `show`, and wait until the user has entered it. Raises LoginFailed."""
+        """Request a device code, show it to the user by `show`, and wait until the user has entered it. Raises
+        LoginFailed.
+        """
         provider = await self._provider()
         token_endpoint, device_endpoint = self._endpoints(provider)
         if device_endpoint is None:
@@ -338,7 +340,7 @@ def _error_description(status: int, error: str | None) -> str:
 
 
 def _require_showable(code: DeviceCode) -> None:
-    """Raise LoginFailed if a text is not printable or too long, or if an address is not https.
+    """Raise LoginFailed if a text is not printable or is too long, or if an address is not https.
 
     Control characters could manipulate the terminal. Plain http is accepted for loopback addresses.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache of the keys of the gateway's own tokens in one process: Ed25519 (RFC 8037), generated if there is none.
+"""Cache the keys of the gateway's own tokens in one process: Ed25519 (RFC 8037), generated if there is none.
 
 The keys are in the database, and all processes share them. A process reloads them after `RELOAD_SECONDS`, so a revoked
 key is accepted for no longer than that. It also reloads them for an unknown key id, because another process may have
@@ -41,11 +41,11 @@ class KeyStore(Protocol):
         ...
 
     async def private(self, kid: str) -> bytes:
-        """Return the private key with the id `kid`, a JWK in JSON."""
+        """Return the private key with the id `kid`, as a JWK in JSON."""
         ...
 
     async def store(self, kid: str, *, public: bytes, private: bytes) -> None:
-        """Store a key that signs from now on, unless another key signs already."""
+        """Store a key that signs from now on. If another key signs already, store nothing."""
         ...
 
 
@@ -76,7 +76,7 @@ class OwnKeys:
         return self._public.get(kid)
 
     async def signing(self) -> tuple[str, OKPKey]:
-        """Return the (key id, private key) for new signatures. Generates a key if no process has stored one."""
+        """Return (key id, private key) for new signatures. If no process has stored a key, generate one."""
         await self._refresh()
         if self._signs is None:
             key = OKPKey.generate_key(CURVE)
@@ -97,7 +97,7 @@ class OwnKeys:
                 await self._read()
 
     async def _reload(self) -> None:
-        """Reload the keys at least once after the start of this call. Concurrent calls share one reload."""
+        """Reload the keys. The load starts after the start of this call. Concurrent calls share one load."""
         arrived = self._clock()
         async with self._lock:
             if self._read_at is not None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proof of possession of bound tokens: a client certificate (RFC 8705), from the header of a proxy.
+"""Check the proof that the client has the key of a bound token: a client certificate (RFC 8705), in the header of a
+proxy.
 
-The proof belongs to the request, not to the token. So it is checked for each request, after the verification of the
-token, which can come from a cache.
+The proof belongs to the request, not to the token. So it is checked for each request, even if the token was verified
+before and is in the cache.
 
-The proxy verifies that the client has the private key. The gateway only reads which certificate it was.
+The proxy verifies that the client has the private key. The gateway only reads the certificate.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ class CertificateHeader:
     def thumbprint(self, headers: Iterable[tuple[bytes, bytes]], peer: str | None) -> bytes | None:
         """Return the SHA-256 of the client certificate (DER). None if no trusted proxy sent one.
 
-        `peer` is the address of the TCP connection. The header is ignored if it is outside of the networks, because
-        any client can write it. Raises `AuthenticationFailed` if the header was sent several times or is malformed.
+        `peer` is the address of the TCP connection. The header is ignored if that address is outside of the networks of
+        the proxies, because any client can write it. Raises `AuthenticationFailed` if the header was sent several times
+        or is malformed.
         """
         if not self._is_proxy(peer):
             return None
@@ -114,10 +116,10 @@ class PossessionRules:
         return frozenset() if self._certificates is None else frozenset({ProofMethod.CERTIFICATE})
 
     def require(self, token: VerifiedToken, request: PresentedRequest | None) -> None:
-        """Require the proof of a bound token, and a bound token where the settings demand one.
+        """Raise `AuthenticationFailed` if a bound token lacks its proof, or if the settings require a bound token and
+        it is not bound.
 
-        `request` is None for a token in a body: its sender is not the client of the token, so nothing proves the key.
-        Raises `AuthenticationFailed`.
+        `request` is None for a token in a body: its sender is not the client of the token, so there is no proof.
         """
         if token.binding is not None:
             self._require_proof(token.binding, request)

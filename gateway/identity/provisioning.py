@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provisioning tokens: the gateway's own tokens for directories that manage users with SCIM.
+"""Provisioning tokens: tokens that the gateway issues to directories which manage users with SCIM.
 
-Entra ID and Okta send the same static token with each request, for months. It is not a JWT of theirs that could be
-verified. So the gateway generates these tokens from 256 random bits and stores only a digest. Each request reads the
-stored row, so a revocation applies to the next request. The tokens are valid for `/scim/v2` only.
+Entra ID and Okta send the same static token with each request, for months. It is not a JWT that could be verified with
+a public key. So the gateway generates these tokens from 256 random bits and stores only a digest. Each request reads
+the stored row, so a revocation applies to the next request. The tokens are valid for `/scim/v2` only.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ class TokenStore(Protocol):
 
 
 class ProvisioningToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A verified token: the identity provider of the directory, and the project in which its groups become roles."""
+    """A verified token: the identity provider of the directory, and the project in which groups of the directory become
+    roles.
+    """
 
     provider_id: str
     project_id: str
@@ -59,7 +61,7 @@ def made(id: UUID) -> tuple[str, bytes]:
 def has_token_type(token: str) -> bool:
     """Return True if the token has the prefix of provisioning tokens.
 
-    The caller must then verify it as a provisioning token only.
+    The caller must then verify the token only as a provisioning token.
     """
     return token.startswith(PREFIX)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routing of tokens between several identity providers: exactly one of them verifies each token.
+"""Route tokens to several identity providers: exactly one provider verifies each token.
 
 The router selects the provider by the unverified `iss` of the token, and by its `aud` if several providers share an
 issuer. The selected provider then verifies the token completely. If it rejects the token, no other provider verifies
@@ -27,7 +27,7 @@ from gateway.identity.tokens import TokenRules, TokenVerifier, VerifiedToken
 
 
 class Judge(Protocol):
-    """Verifies tokens: a verifier, a cache in front of it, or the router in front of all providers."""
+    """A verifier of tokens: of one provider, a cache in front of it, or the router in front of all providers."""
 
     async def verify(self, token: str) -> VerifiedToken:
         """Verify `token`. Raises `AuthenticationFailed` or `IdentityProviderUnavailable`."""
@@ -36,7 +36,7 @@ class Judge(Protocol):
 class Link(Judge, Protocol):
     """One identity provider. Only its users have ids of the form `<idp_id>~<subject>`.
 
-    The router selects it by the `issuers` and `audiences` of its tokens only.
+    The router selects it only by the `issuers` and `audiences` of its tokens.
     """
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provider addresses for the sign-in on the gateway's web pages.
+"""Return the provider's addresses for the sign-in on the gateway's web pages.
 
 The browser itself signs in as a public client, with an authorization code and PKCE (RFC 7636, RFC 9700 section 2.1.1).
 The gateway receives neither the code nor a password, only the token in later requests, as from any client. It reads the
@@ -36,7 +36,7 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     end_session_endpoint: str | None = None
 
     def origins(self) -> tuple[str, ...]:
-        """Return the origins that scripts of the page send requests to: that of the token endpoint.
+        """Return the origins to which scripts of the page may send requests: that of the token endpoint.
 
         The browser navigates to the other addresses, so they need no permission.
         """
@@ -57,7 +57,7 @@ def origin_of(url: str) -> str:
 
 
 class SignInProvider:
-    """Cache of the provider's addresses: read on demand and reloaded after five minutes."""
+    """A cache of the provider's addresses. They are read at the first use, and again after five minutes."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class SignInProvider:
     async def __call__(self) -> SignIn | None:
         """Return the addresses for the sign-in, or None if the document could not be read yet.
 
-        If a reload fails, the last known addresses are returned. That is safe: no decision depends on them, and the
-        browser reports a provider that is down.
+        If a reload fails, the last known addresses are returned. This is safe: no decision depends on them, and if the
+        provider is unavailable, the browser shows it.
         """
         async with self._lock:
             now = self._clock()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage of a login's tokens between commands.
+"""Store the tokens of a login between commands.
 
 The tokens are in the keyring of the operating system, or in a file that only its owner can read if there is no usable
 keyring.
 
-Exclusive file lock between processes: an advisory lock of the operating system, released when its process ends.
+The module also has an exclusive file lock between processes: an advisory lock of the operating system, which is
+released when its process ends.
 """
 
 from __future__ import annotations
@@ -72,11 +73,13 @@ _SERVICE: Final = "lakegate"
 
 
 class KeyringError(Exception):
-    """The keyring failed. The text names only the type of the error: a backend's message may contain the tokens."""
+    """The keyring failed. The message has only the type of the error: a backend's own message may contain the
+    tokens.
+    """
 
 
 class Keyring(Protocol):
-    """The methods that are used of a backend of the package `keyring`. A backend may raise any exception."""
+    """The methods of a backend of the package `keyring` that are used here. A backend may raise any exception."""
 
     def set_password(self, service: str, username: str, password: str) -> None: ...
     def get_password(self, service: str, username: str) -> str | None: ...
@@ -102,7 +105,7 @@ class StoredLogin:
         self._warn = warn
 
     def locked(self, *, seconds: float) -> AbstractContextManager[None]:
-        """Hold the lock of this login, for reading, renewing and storing its tokens without another process.
+        """Hold the lock of this login, so that no other process reads, renews or stores its tokens meanwhile.
 
         If two processes use the same refresh token, the provider treats the second use as theft (RFC 9700 section
         4.14.2). Raises the errors of `file_lock.file_lock`.
@@ -125,7 +128,9 @@ class StoredLogin:
                 self._keyring.forget()
 
     def stored(self) -> Tokens | None:
-        """Return the stored tokens, or None if no tokens are readable. Raises KeyringError and OSError."""
+        """Return the stored tokens; None if there are none or they cannot be decoded. Raises KeyringError and
+        OSError.
+        """
         found = self._file.stored()
         return found if found is not None or self._keyring is None else self._keyring.stored()
 

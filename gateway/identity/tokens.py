@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification of a bearer token: RFC 7519 (JWT) and RFC 9068 (access tokens), with the advice of RFC 8725.
+"""Verify bearer tokens: RFC 7519 (JWT) and RFC 9068 (access tokens), with the advice of RFC 8725.
 
-The order of the checks makes invalid tokens cheap: first size, form, header and issuer, which need no key. Then follow
-the key, the signature, and at last the other claims. A token of another issuer never causes a network request.
+Checks that need no key come first, so that invalid tokens cost little: size, form, header and issuer. Then follow the
+key, the signature, and at last the other claims. A token of another issuer never causes a network request.
 """
 
 import re
@@ -51,7 +51,7 @@ class TokenRules(msgspec.Struct, frozen=True, kw_only=True):
     only. `subject_claims` are the claims that may identify the user, in order. `required_scope` is a scope that each
     token must have. `policy_claims` are the paths of the claims that row filters may use. `skew_seconds` is the
     tolerated difference of clocks. `proofs` are the kinds of proofs of possession that the caller of the verifier
-    checks; tokens that are bound in another way are refused.
+    checks. Tokens that need another kind of proof are refused.
 
     Raises `ValueError` for an invalid issuer, id or skew, without an audience or a subject claim, for a subject claim
     or policy claim that users can change, and for an audience that is both general and bound to a project.
@@ -246,7 +246,7 @@ class TokenVerifier:
         )
 
     def _project_of(self, audiences: tuple[str, ...]) -> str | None:
-        """Return the project of the token, or None if no audience is bound to a project.
+        """Return the project to which the token's audiences limit it, or None if no audience is bound to a project.
 
         One such audience is enough to limit the token to its project, even if the token also has general audiences.
         Raises `AuthenticationFailed` if the audiences belong to several projects.
@@ -370,7 +370,9 @@ def audiences_of(claims: read.Claims) -> tuple[str, ...]:
 
 
 def _check_is_access_token(claims: read.Claims) -> None:
-    """Raise `AuthenticationFailed` for other kinds of tokens, such as ID tokens and refresh tokens."""
+    """Raise `AuthenticationFailed` if the token is not an access token, but for example an ID token or refresh
+    token.
+    """
     for claim in _KIND_CLAIMS:
         value = claims.get(claim)
         if value is not None and (not isinstance(value, str) or value.lower() not in _ACCESS_KINDS):
