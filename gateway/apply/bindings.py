@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bindings of data policies to objects. Files name the objects, and the API has their ids."""
+"""Bindings of data policies to objects. Files contain names of objects, and the API their ids."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Bindings(Noun):
     kind, member, is_object = Kind.BINDING, "bindings", False
 
     def state(self, to: Collector, path: Path, on: Address, entry: Any) -> None:
-        """Add a binding, and references to the object and to what it is in. Raises InvalidSource."""
+        """Add a binding, with references to its object and to the containers of the object. Raises InvalidSource."""
         target = _target(to, path, on.within(Kind.PROJECT), entry)
         # The caller need not see the namespaces above the bound one.
         namespace = target.parent if target.kind is not Kind.NAMESPACE else None
@@ -44,7 +44,7 @@ class Bindings(Noun):
         to.add(path, Resource(binding_address(on, target)))
 
     def is_read(self, reading: Reading, on: Address) -> bool:
-        """Return whether the file contains the bindings, or leaves the policy out."""
+        """Return True if the file contains the bindings of a policy, or does not contain the policy."""
         return on not in reading.wanted.resources or self.is_complete(reading, on)
 
     def read(self, reading: Reading, on: Address) -> None:
@@ -83,7 +83,7 @@ class Bindings(Noun):
         session.change("POST", binding.on, "/bindings", {what: [body]})
 
     def exported(self, state: State, on: Address) -> dict[str, Any]:
-        """Return the bindings to objects that the caller sees."""
+        """Return the bindings of a policy to those objects that the caller can see."""
         if not state.has_scope(Kind.BINDING, on):
             return {}
         bound = (bound_object(each.address) for each in state.children(Kind.BINDING, on))
@@ -106,7 +106,7 @@ def _binding(state: State, target: Address) -> dict[str, Any]:
 
 
 def _target(to: Collector, path: Path, project: Address, binding: Binding) -> Address:
-    """Return the object that a binding names. Raises InvalidSource."""
+    """Return the object of a binding in the file. Raises InvalidSource."""
     within = (binding.warehouse, binding.namespace, binding.table, binding.generic_table, binding.name)
     if (binding.tag is None) == (binding.warehouse is None) or (binding.tag is not None and any(within)):
         text = "give either `tag`, or `warehouse`, which `namespace`, `table`, `generic-table` and `name` narrow."
@@ -135,9 +135,9 @@ def _target(to: Collector, path: Path, project: Address, binding: Binding) -> Ad
 
 
 def _object(reading: Reading, policy: Address, binding: Mapping[str, Any]) -> Address | None:
-    """Return the object of a binding of a response; None if the caller does not see it. Raises ApiError.
+    """Return the object of a binding in a response; None if the caller cannot see the object. Raises ApiError.
 
-    Lists are read only for what the file does not name.
+    Lists are read only to find objects that the file does not name.
     """
     kind, id, located = Kind(binding["type"]), binding["id"], reading.located
     if kind is Kind.NAME:
@@ -158,7 +158,7 @@ def _object(reading: Reading, policy: Address, binding: Mapping[str, Any]) -> Ad
 
 
 def _warehouse(reading: Reading, policy: Address, id: str) -> Address | None:
-    """Return the warehouse with an id; None if the caller does not see it, or it is inactive."""
+    """Return the warehouse with an id; None if the caller cannot see it, or it is inactive."""
     located = reading.located
     if located.address(Kind.WAREHOUSE, id) is None and reading.once(Kind.WAREHOUSE, policy.on):
         for address, found, row in WAREHOUSES.rows(reading, policy.on):
@@ -179,7 +179,7 @@ def _list_namespaces(reading: Reading, warehouse: Address | None) -> None:
 
 
 def _list_covered(reading: Reading, policy: Address) -> None:
-    """Find the tables that a policy covers."""
+    """Read which tables a policy covers, to find their names."""
     for row in reading.pages(policy, "affected", "tables", {"withoutEffect": "true"}):
         warehouse = _warehouse(reading, policy, row["warehouse-id"])
         if warehouse is not None and row.get("type") not in ("view", "namespace"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the gateway's HTTP API for one caller: JSON, pages, retries, and errors that say what to do."""
+"""A client of the gateway's HTTP API for one caller: JSON, pages, retries, and errors that tell the remedy."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _NOTES = {
 
 
 def notes_of(headers: Mapping[str, str]) -> list[str]:
-    """Return the notes about the caller in the headers of a response."""
+    """Return texts about the caller, from the headers of a response."""
     return [text for (name, value), text in _NOTES.items() if headers.get(name) == value]
 
 
 class ApiError(ApplyError):
-    """An error response of the gateway, or none. `status` is 0 if the gateway did not respond."""
+    """The gateway returned an error or did not respond; `status` is 0 then."""
 
     def __init__(self, method: str, path: str, status: int, message: str) -> None:
         answered = f"{method} {path} was answered with {status}" if status else f"{method} {path} got no answer"
@@ -58,7 +58,7 @@ class ApiError(ApplyError):
 
 
 class Api:
-    """Requests of one caller. `transport` replaces the network in tests."""
+    """Sends the requests of one caller. `transport` replaces the network in tests."""
 
     def __init__(
         self,
@@ -104,14 +104,14 @@ class Api:
     def pages(
         self, path: str, member: str, *, project: str | None = None, query: Mapping[str, str] | None = None
     ) -> Iterator[Any]:
-        """Yield the entries of all pages of a list. Raises ApiError."""
+        """Yield the entries of a list, from all of its pages. Raises ApiError."""
         for page in self.answers(path, project=project, query=query):
             yield from page[member]
 
     def answers(
         self, path: str, *, project: str | None = None, query: Mapping[str, str] | None = None
     ) -> Iterator[Any]:
-        """Yield the responses with the pages of a list. Raises ApiError."""
+        """Yield one response for each page of a list. Raises ApiError."""
         asked = dict(query or {})
         while True:
             page = self.get(path, project=project, query=asked)
@@ -121,7 +121,7 @@ class Api:
             asked["pageToken"] = token
 
     def change(self, method: str, path: str, body: Any = None, *, project: str | None = None) -> Any:
-        """Send a change with an idempotency key, and return its JSON response or None. Raises ApiError."""
+        """Send a change with an idempotency key. Return the decoded response, None if it is empty. Raises ApiError."""
         return self._send(method, path, project=project, body=body, key=str(uuid4()))
 
     def _send(
@@ -162,14 +162,14 @@ class Api:
 def segment(text: str) -> str:
     """Return a text as one segment of a path.
 
-    The HTTP client resolves the segments `.` and `..`, and the request would reach another object: grants on a column
-    `..` would be grants on its table. Encoded they are sent as they are, and the gateway refuses them.
+    The segments `.` and `..` are encoded too. Otherwise the HTTP client would resolve them, and the request would reach
+    another object: grants on a column `..` would be grants on its table. The gateway refuses the encoded ones.
     """
     return text.replace(".", "%2E") if text in (".", "..") else quote(text, safe="")
 
 
 def _wait(retry_after: str | None, attempt: int) -> float:
-    """Return the seconds before the next attempt."""
+    """Return the number of seconds to wait before the next attempt."""
     given = float(retry_after) if retry_after is not None and retry_after.isdigit() else 0.25 * 2**attempt
     return min(given, _LONGEST_WAIT)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data policies of projects. Files name the roles in their definitions, and the API has their ids."""
+"""Data policies of projects. Files contain the names of the roles in definitions, and the API their ids."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gateway.obligations.validation import problems_of
 
 
 class DataPolicies(Noun):
-    """Data policies. A change writes the next version of the one that was compared. A new one is not bound yet."""
+    """Data policies. A change writes the version that follows the compared one. A new policy is not bound yet."""
 
     kind, member, folded, may_be_hidden = Kind.DATA_POLICY, "data-policies", True, True
     fields = ("name", "description", "applies-to", "allow-append", "definition")
@@ -50,7 +50,7 @@ class DataPolicies(Noun):
         return fields
 
     def present(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> Resource:
-        """Return the policy, with its version as `spec`. Raises MixedRole."""
+        """Return the existing policy, with its version as `spec`. Raises MixedRole."""
         fields = dict(super().present(reading, address, id, row).fields)
         wanted = reading.wanted.resources.get(address)
         names = reading.located.role_names(address.within(Kind.PROJECT))
@@ -68,13 +68,13 @@ class DataPolicies(Noun):
             require_fields(change, "definition")
 
     def update(self, session: Changing, desired: Resource, changed: Mapping[str, Any]) -> None:
-        """Write the next version of a data policy, unless another version was written meanwhile."""
+        """Write the next version of a data policy, unless another client has written a version meanwhile."""
         present = session.present.resources[desired.address]
         body = self.body(session, desired.address, {**present.fields, **desired.fields})
         session.change("PUT", desired.address, "", {**body, "if-version": present.spec})
 
     def body(self, session: Session, address: Address, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields with the ids of the roles. Raises UnknownRole."""
+        """Return the fields as a request body, in which roles have ids. Raises UnknownRole."""
         found = super().body(session, address, fields)
         stated = msgspec.convert(found["definition"], Definition)
         found["definition"] = msgspec.to_builtins(
@@ -87,11 +87,11 @@ DATA_POLICIES = DataPolicies()
 
 
 class MixedRole(ApplyError):
-    """A definition names one role by its name and by its UUID."""
+    """The definition of a data policy refers to one role both by its name and by its UUID."""
 
 
 def with_roles(definition: Definition, rename: Callable[[str], str]) -> Definition:
-    """Return the definition with the role of each `has-role` test replaced by `rename(role)`."""
+    """Return the definition with the role of each `has-role` test replaced by the result of `rename`."""
     return definition if isinstance(definition, Mask) else RowFilter(_test(definition.test, rename))
 
 
@@ -110,10 +110,10 @@ def _test(test: Test, rename: Callable[[str], str]) -> Test:
 
 
 def readable(definition: Any, names: Mapping[str, str], wanted: Any | None) -> Any:
-    """Return the definition of a response with the names of its roles, as a file contains it.
+    """Return the definition in a response in the form of the file, with the names of its roles.
 
-    `names` is {id: name}. A role that the definition `wanted` of the file names by its UUID keeps the UUID. A
-    definition that this version does not know is returned as it is. Raises MixedRole.
+    `names` is {id: name}. If the file's definition `wanted` contains the UUID of a role, the role keeps it. A
+    definition of a form that this version does not know is returned unchanged. Raises MixedRole.
     """
     try:
         found = msgspec.convert(definition, Definition)

@@ -245,7 +245,7 @@ _STEP = re.compile(r"\[(?P<place>\d+)\]|\[(?P<key>\.\.\.)\]|\.(?P<name>[^.\[]+)"
 
 
 def read_document(source: Source) -> Document:
-    """Return the document of a file. Raises InvalidSource with the line and the path of the first invalid field."""
+    """Decode a file. Raises InvalidSource with the line and the path of the first invalid field."""
     try:
         return msgspec.convert(source.value, Document)
     except msgspec.ValidationError as error:
@@ -253,7 +253,7 @@ def read_document(source: Source) -> Document:
 
 
 def _explained(source: Source, message: str) -> InvalidSource:
-    """Return the error with line and path. An unknown field gets the allowed fields and a suggestion."""
+    """Return the error with line and path. For an unknown field, it has the allowed fields and a suggestion."""
     placed = _PLACE.search(message)
     # msgspec names no keys of objects with any key. The line of the object is the best known.
     path = tuple(step for step in _path(placed["path"]) if step != "...") if placed is not None else ()
@@ -276,7 +276,7 @@ def _path(text: str) -> Path:
 
 
 def _allowed(path: Path) -> list[str]:
-    """Return the names of the fields of the object at a path of the file."""
+    """Return the names of the fields that the object at a path of the file may have."""
     found: Any = msgspec.inspect.type_info(Document)
     for step in path:
         found = _member(found, step)
@@ -284,7 +284,7 @@ def _allowed(path: Path) -> list[str]:
 
 
 def _member(type: Any, step: str | int) -> Any:
-    """Return the type of a member, without `null`."""
+    """Return the type of a field, without `null`."""
     inner: Any = None
     if isinstance(type, msgspec.inspect.StructType):
         inner = next((each.type for each in type.fields if each.encode_name == step), None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the current state of projects as a file that `lakegate apply` accepts and that changes nothing."""
+"""Write the current state of projects as a file for `lakegate apply`. Applying the file changes nothing."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gateway.apply.state import SERVER, Address, Kind, Resource, Scope, State, b
 
 
 class NoSuchProject(ApplyError):
-    """The caller sees no project with this id or name."""
+    """The caller can see no project with this id or name."""
 
 
 def export(api: Api, project: str | None, notes: list[str], *, mappings: bool = False) -> dict[str, Any]:
-    """Return the content of a file for one project, or for the server and all projects that the caller sees.
+    """Return the content of a file for one project, or for the server and all projects that the caller can see.
 
-    `notes` receives what is left out. With `mappings`, the entries of mapping tables are included: they are personal
-    data. Raises ApiError and NoSuchProject.
+    `notes` is extended by a text for each part that is left out. With `mappings`, the entries of mapping tables are
+    included, which are personal data. Raises ApiError and NoSuchProject.
     """
     everything = _Skeleton(api, notes, mappings=mappings).of(project)
     present, _ = read_state(api, everything, refused=notes)
@@ -34,7 +34,7 @@ def export(api: Api, project: str | None, notes: list[str], *, mappings: bool = 
 
 
 class _Skeleton:
-    """Finds the addresses of everything to export. Their fields are read afterwards, as for `apply`."""
+    """Finds the addresses of all objects to export. Their fields are read afterwards, as for `apply`."""
 
     def __init__(self, api: Api, notes: list[str], *, mappings: bool) -> None:
         self._session = Session(api, Located())
@@ -44,7 +44,9 @@ class _Skeleton:
         self._scopes: set[Scope] = set()
 
     def of(self, project: str | None) -> State:
-        """Return the addresses, each with its grants as a complete list. Raises ApiError and NoSuchProject."""
+        """Return the addresses of a project's objects, each with its grants as a complete list. Raises ApiError and
+        NoSuchProject.
+        """
         listed = self._session.api.get(f"{MANAGEMENT}/project-list")["projects"]
         if project is None:
             self._add(KINDS[Kind.SERVER], SERVER, "")
@@ -68,7 +70,7 @@ class _Skeleton:
         return State(self._resources, frozenset(self._scopes))
 
     def _add(self, noun: Noun, address: Address, id: str, status: str = "active") -> None:
-        """Add an object, and what it contains. The namespaces of an inactive warehouse cannot be listed."""
+        """Add an object and its contents. The namespaces of an inactive warehouse cannot be listed."""
         self._session.located.add(address, id)
         found = id if noun.kind is Kind.PROJECT else None
         self._resources[address] = Resource(address, id=found, open_prefixes=noun.open_prefixes)
@@ -81,7 +83,7 @@ class _Skeleton:
                 self._list(content, address)
 
     def _list(self, noun: Noun, on: Address) -> None:
-        """Add the objects of a list, if the caller may read it. Raises ApiError."""
+        """Add the objects of a list if the caller may read the list. Raises ApiError."""
         try:
             rows = list(noun.rows(self._session, on)) if noun.is_object else []
         except ApiError as error:
@@ -98,7 +100,7 @@ class _Skeleton:
 
 
 def _users(state: State) -> Iterator[Address]:
-    """Yield the users that grants and members name."""
+    """Yield the users in grants and in members of roles."""
     for each in state.of_kind(Kind.GRANT, Kind.MEMBER):
         name = each.address.name
         principal = name.partition(" ")[2] if each.address.kind is Kind.GRANT else name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grants on an object: one for each privilege and principal, whatever the number of grantors."""
+"""Grants on an object. The grants of one privilege to one principal count as one, whatever the number of grantors."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from gateway.apply.state import Address, Kind, Resource, State
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The entries of one grant. `others` are (end, limits) of those that other users granted.
+    """The entries of one grant, one for each grantor. `others` are (expiry, limits) of the entries of other grantors.
 
-    `limits` are those that a repeated grant keeps: of the caller's entry if it has one, else of the first entry.
+    `limits` are the limits that a repeated grant keeps: those of the caller's entry, or else of the first entry.
     """
 
     others: tuple[tuple[datetime | None, Any], ...]
@@ -34,7 +34,7 @@ class Entries:
 
 
 class Grants(Noun):
-    """Grants on every kind of objects. The address of the object gives the type, and so the allowed privileges."""
+    """Grants on objects of all kinds. The address of the object determines its type, and so the allowed privileges."""
 
     kind, member, is_object = Kind.GRANT, "grants", False
 
@@ -61,14 +61,16 @@ class Grants(Noun):
             raise to.source.error((*path, "privilege"), text)
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read nothing: grants name roles that are read after the object."""
+        """Read nothing yet, because grants refer to roles that are read after the object."""
 
     def read_late(self, reading: Reading, on: Address) -> None:
         """Read the grants on an object. Raises ApiError."""
         reading.found |= {each.address: each for each in self.on(reading, on)}
 
     def on(self, reading: Reading, on: Address) -> Iterator[Resource]:
-        """Yield the grants on an object. Members of a role are not grants of the file. Raises ApiError."""
+        """Yield the grants on an object. The members of a role are left out, because the file lists them separately.
+        Raises ApiError.
+        """
         found: dict[Address, list[Mapping[str, Any]]] = {}
         for grant in reading.pages(on, "grants", "grants"):
             if on.kind is Kind.ROLE and grant["privilege"] == Privilege.ASSIGNEE:
@@ -81,9 +83,9 @@ class Grants(Noun):
             yield self._resource(reading, at, entries, owned=owned)
 
     def _resource(self, reading: Reading, at: Address, entries: list[Mapping[str, Any]], *, owned: bool) -> Resource:
-        """Return the grant in effect: it lasts as long as the entry that expires last.
+        """Return the grant that is in effect. It expires with the entry that expires last.
 
-        Its `spec` are the `Entries`. Limits that differ between entries are a list of all of them.
+        Its `spec` are the `Entries`. If the limits of the entries differ, the field has a list of all of them.
         """
         ends = [_time(each.get("expires-at")) for each in entries]
         last = None if None in ends else max(end for end in ends if end is not None)
@@ -102,9 +104,11 @@ class Grants(Noun):
         return Resource(at, fields, spec=spec, keep=_reason_to_keep(reading, entries[0], owned=owned))
 
     def create(self, session: Changing, desired: Resource) -> None:
-        """Grant, after revoking entries of other grantors that last longer or have other limits than the file contains.
+        """Grant a privilege. First revoke entries of other grantors that expire later, or have other limits, than in
+        the file.
 
-        The gateway replaces the caller's own entry. A grant without limits would widen it, so unstated ones are sent.
+        The gateway replaces the caller's own entry. Without limits in the request, that would widen the grant. So if
+        the file has no limits, the current ones are sent.
         """
         address, until = desired.address, desired.fields["expires-at"]
         present = session.present.resources.get(address)
@@ -144,7 +148,7 @@ GRANTS = Grants()
 
 
 def _reason_to_keep(reading: Reading, grant: Mapping[str, Any], *, owned: bool) -> str | None:
-    """Return why pruning leaves a grant, or None."""
+    """Return the reason why a grant is kept despite pruning; None if it can be removed."""
     principal = grant["principal"]
     if not grant.get("recognized", True):
         return "this gateway does not know the privilege"
@@ -160,7 +164,9 @@ def _limits(grant: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _limits_field(limits: ActsFor) -> dict[str, Any]:
-    """Return the limits of a grant of `delegate` as a field. Equal limits are equal; the default ones are empty."""
+    """Return the limits of a grant of `delegate` as a field. Equal limits give equal fields; default limits give no
+    field.
+    """
     found: dict[str, Any] = json.loads(limits_text(limits) or "{}")
     return found
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the kinds, and what is done with all kinds: compare files with a catalog, and change it.
+"""The table of all kinds of objects, and functions for all kinds: compare files with a catalog, and change the catalog.
 
-The first error of a change stops; a second run continues from there.
+The first error stops the changes. Another run continues from there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ KINDS: Mapping[Kind, Noun] = {each.kind: each for each in _below(CATALOG)}
 
 
 def read_all(texts: Mapping[str, str]) -> list[tuple[Source, Document]]:
-    """Return the documents of the files by name. Raises InvalidSource, for example if there is no file."""
+    """Decode the files {name: text}. Return (source, document) of each. Raises InvalidSource, for example if there is
+    none.
+    """
     if not texts:
         raise InvalidSource("there is no file to apply. A directory needs files that end with .yaml or .yml.")
     sources = [read_source(name, text) for name, text in texts.items()]
@@ -49,7 +51,7 @@ def read_all(texts: Mapping[str, str]) -> list[tuple[Source, Document]]:
 
 
 def desired_state(documents: Sequence[tuple[Source, Document]], *, now: datetime, rotate: bool = False) -> State:
-    """Return the state that the documents describe together.
+    """Return the state that the documents declare together.
 
     Grants that have expired at `now` are left out. With `rotate`, credentials of warehouses always differ from the
     current ones. Raises InvalidSource.
@@ -70,7 +72,9 @@ def desired_state(documents: Sequence[tuple[Source, Document]], *, now: datetime
 
 
 def _joined(source: Source, known: Resource | None, other: Resource) -> Resource:
-    """Return the one entry of an object in two files. They may divide its contents, not state its fields twice."""
+    """Return the resource of an object that two files contain. They may divide its contents, but not both declare its
+    fields.
+    """
     if known is None or not other.fields or known.fields == other.fields:
         return known or other
     if known.address.kind in (Kind.SERVER, Kind.PROJECT, Kind.WAREHOUSE, Kind.NAMESPACE):
@@ -84,10 +88,11 @@ def _joined(source: Source, known: Resource | None, other: Resource) -> Resource
 def read_state(
     api: Api, wanted: State, *, containers: bool = False, refused: list[str] | None = None
 ) -> tuple[State, Located]:
-    """Return the current state of everything that `wanted` names, and the ids. Raises ApiError, Ambiguous and Inactive.
+    """Return (current state of everything in `wanted`, the ids of the objects). Raises ApiError, Ambiguous and
+    Inactive.
 
-    With `containers`, also the warehouses and namespaces that the lists of `wanted` leave out. With a list `refused`,
-    grants and tags of objects that the caller may not read are left out and described there.
+    With `containers`, the state includes warehouses and namespaces that the lists of `wanted` leave out. If `refused`
+    is a list, grants and tags that the caller may not read are left out and described in this list.
     """
     reading = Reading(api, Located(), wanted=wanted, containers=containers)
     CATALOG.read_contents(reading, SERVER)
@@ -110,7 +115,7 @@ def read_state(
 class Executor:
     """Makes changes for the caller of `api`.
 
-    `present` is the state that the plan was made from. `secrets` is the directory of files with secrets, if any, and
+    `present` is the state from which the plan was computed. `secrets` is the directory of files with secrets, if any.
     `variables` returns environment variables.
     """
 
@@ -122,7 +127,7 @@ class Executor:
         self._variables = variables
 
     def prepare(self, changes: Sequence[Change]) -> None:
-        """Read the secrets that the changes need, before the first change.
+        """Read all secrets that the changes need, before the first change.
 
         Raises SecretMissing, IncompleteWarehouse and NotChangeable.
         """
@@ -134,13 +139,13 @@ class Executor:
                 )
 
     def notes(self) -> tuple[str, ...]:
-        """Return the notes about the caller in the responses since the last call."""
+        """Return the texts about the caller in the responses since the previous call."""
         found = tuple(self._session.api.notes)
         self._session.api.notes.clear()
         return found
 
     def run(self, changes: Sequence[Change]) -> Iterator[Change]:
-        """Yield each change after it was made. Raises ApiError and UnknownRole."""
+        """Make the changes. Yield each change after it was made. Raises ApiError and UnknownRole."""
         for change in changes:
             noun = KINDS[change.address.kind]
             if change.desired is None:
@@ -152,7 +157,7 @@ class Executor:
             yield change
 
     def _remove(self, change: Change) -> None:
-        """Remove a resource. One that another run has removed meanwhile is not an error."""
+        """Remove a resource. If another run has already removed it, that is not an error."""
         try:
             KINDS[change.address.kind].remove(self._session, change.address)
         except ApiError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mapping tables of projects, and the values of principals in them."""
+"""Mapping tables of projects, and the values that they assign to principals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gateway.apply.state import Address, Change, Kind, NotChangeable, Resource, 
 
 
 class MappingEntries(Noun):
-    """The values of the principals in a mapping table."""
+    """Entries of a mapping table: the values of each principal."""
 
     kind, member, is_object = Kind.MAPPING_ENTRY, "entries", False
 
@@ -22,7 +22,7 @@ class MappingEntries(Noun):
         to.add(path, Resource(address, {"values": sorted(set(entry.values))}))
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read the entries if the file contains them: they are personal data. Raises ApiError."""
+        """Read the entries only if the file contains entries, because they are personal data. Raises ApiError."""
         if reading.wanted.has_scope(Kind.MAPPING_ENTRY, on):
             for row in reading.pages(on, "entries", "entries"):
                 address = reading.of_principal(Kind.MAPPING_ENTRY, on, row["principal"])
@@ -45,7 +45,7 @@ class MappingEntries(Noun):
 
 
 class MappingTables(Noun):
-    """Mapping tables. The name finds a table, so it is not compared."""
+    """Mapping tables. A table is found by its name, so the name is not compared."""
 
     kind, member, folded, may_be_hidden = Kind.MAPPING_TABLE, "mapping-tables", True, True
     fields = ("name", "description")
@@ -56,7 +56,7 @@ class MappingTables(Noun):
         return stated(entry, ("description",))
 
     def require(self, change: Change, present: Resource | None) -> None:
-        """Raise NotChangeable for another description of a mapping table that exists."""
+        """Raise NotChangeable if the description of an existing mapping table would change."""
         if present is not None and change.desired is not None:
             raise NotChangeable(
                 f"{change.address}: the description of a mapping table cannot be changed. Leave it out."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Namespaces of warehouses, and the tables, views, generic tables and columns in them, which apply does not create."""
+"""Namespaces of warehouses. Tables, views, generic tables and columns in them, which apply does not create."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ _PROPERTIES: Final = "properties."
 
 
 class Columns(Noun):
-    """The columns of a table that have grants or tags, by their names."""
+    """Columns of a table that have grants or tags, by name."""
 
     kind, member, can_be_complete = Kind.COLUMN, "columns", False
     contents = (GRANTS, ATTACHMENTS)
 
     def collect(self, to: Collector, path: Path, on: Address, entries: Any) -> None:
-        """Add columns. Each has a list of grants, or lists of grants and tags. Raises InvalidSource."""
+        """Add columns from the file. Each entry is a list of grants, or has lists of grants and tags. Raises
+        InvalidSource.
+        """
         for name, entry in (entries or {}).items():
             column, at = Address(Kind.COLUMN, name, on), (*path, name)
             to.add(at, Resource(column))
@@ -38,7 +40,7 @@ class Columns(Noun):
                 GRANTS.collect(to, at, column, entry)
 
     def rows(self, session: Session, on: Address) -> Iterator[Row]:
-        """Yield the columns that have grants or tags, if the caller may read them. Raises ApiError."""
+        """Yield those columns that have grants or tags, if the caller may read these. Raises ApiError."""
         try:
             grants = session.pages(on, "columns/grants", "grants")
             found = {each["resource"]["column"] for each in grants if _is_current(each["resource"])}
@@ -59,7 +61,7 @@ class Columns(Noun):
                 reading.add(Resource(column.address, id=""))
 
     def exported(self, state: State, on: Address) -> dict[str, Any]:
-        """Return the columns of a table. One without tags is a list of grants."""
+        """Return the columns of a table in the form of the file. A column without tags is a list of grants."""
         found = {}
         for each in state.children(Kind.COLUMN, on):
             entry = self.entry(state, each)
@@ -68,7 +70,7 @@ class Columns(Noun):
 
 
 class Tabulars(Noun):
-    """Tables, views or generic tables. The file names those that have something to state."""
+    """Tables, views or generic tables. A file contains only those with grants, tags or other settings."""
 
     fields, can_be_complete = ("protected",), False
     requests: ClassVar[Mapping[str, tuple[str, str]]] = {"protected": PROTECTION}
@@ -77,7 +79,7 @@ class Tabulars(Noun):
     _generic: ClassVar[bool] = False
 
     def rows(self, session: Session, on: Address) -> Iterator[Row]:
-        """Yield the tables or views that the caller sees in a namespace. Raises ApiError."""
+        """Yield the tables or views in a namespace that the caller can see. Raises ApiError."""
         path = f"{session.located.namespace_path(on)}/{self.member}"
         path = path.replace("/catalog/", "/lakekeeper/", 1) if self._generic else path
         query = {"returnProtectionStatus": "true", **({} if self._generic else {"returnUuids": "true"})}
@@ -88,7 +90,7 @@ class Tabulars(Noun):
                 yield Address(self.kind, entry["name"], on), id, {"protected": protected}
 
     def exported(self, state: State, on: Address) -> dict[str, Any]:
-        """Return the entries that have more than a name."""
+        """Return the entries that contain more than a name."""
         entries = [self.entry(state, each) for each in state.children(self.kind, on)]
         found = [each for each in entries if any(value for key, value in each.items() if key != "name")]
         return {self.member: found} if found else {}
@@ -138,16 +140,18 @@ class Namespaces(Noun):
         self.add(to, path, address, entry)
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the fields that the file sets; each property is one."""
+        """Return the fields that the file sets. Each property is a field."""
         properties = {f"{_PROPERTIES}{key}": value for key, value in (entry.properties or {}).items()}
         return {**stated(entry, self.fields), **properties}
 
     def rows(self, session: Session, on: Address) -> Iterator[Row]:
-        """Yield every namespace that the caller sees in a warehouse, parents before children. Raises ApiError."""
+        """Yield every namespace of a warehouse that the caller can see, parents before children. Raises ApiError."""
         yield from _rows_below(session, on, ())
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read the namespaces of a warehouse that the file names, and those that it leaves out. Raises ApiError."""
+        """Read the namespaces of a warehouse: those in the file, and those that the file leaves out. Raises
+        ApiError.
+        """
         if reading.containers and reading.wanted.has_scope(Kind.NAMESPACE, on):
             for address, id, _ in [each for each in self.rows(reading, on) if each[0] not in reading.wanted.resources]:
                 used = any(any(noun.rows(reading, address)) for noun in TABULARS)
@@ -170,7 +174,7 @@ class Namespaces(Noun):
         reading.add(Resource(address, fields, id=id))
 
     def create(self, session: Changing, desired: Resource) -> None:
-        """Create a namespace, then set what a creation cannot set. Raises ApiError."""
+        """Create a namespace, then set the fields that the creation request does not have. Raises ApiError."""
         address = desired.address
         body = {"namespace": list(address.levels), "properties": below(_PROPERTIES, desired.fields)}
         made = session.api.change("POST", f"{session.located.catalog(address)}/namespaces", body)
@@ -194,7 +198,7 @@ class Namespaces(Noun):
         session.api.change("DELETE", session.located.namespace_path(address))
 
     def exported(self, state: State, on: Address) -> dict[str, Any]:
-        """Return the namespaces of a warehouse. Those of an inactive one are unknown, and the file contains none."""
+        """Return the namespaces of a warehouse. Those of an inactive warehouse cannot be read, so they are left out."""
         if not state.has_scope(Kind.NAMESPACE, on):
             return {}
         return {"namespaces": [self.entry(state, each) for each in _in_warehouse(state, on)]}

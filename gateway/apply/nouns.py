@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declaration of a kind of objects: its list in the file and in the API, its fields, its requests, its contents."""
+"""Base class of the kinds of objects. It declares a kind's list in the file and in the API, its fields, requests and
+contents.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,14 @@ Row = tuple[Address, str, Mapping[str, Any]]
 
 
 class Ambiguous(ApplyError):
-    """The file names an object in two ways that contradict each other, or twice."""
+    """The file contains an object twice, or an id and a name that contradict each other."""
 
 
 class Collector:
-    """The resources and complete lists of one document. `references` are named by it and described elsewhere.
+    """Collects the resources and complete lists of one document. `references` are objects that it only refers to.
 
-    Grants that have expired at `now` are left out. With `rotate`, stated credentials differ from the current ones.
+    Grants that have expired at `now` are left out. With `rotate`, credentials in the file always differ from the
+    current ones.
     """
 
     def __init__(self, source: Source, *, now: datetime, rotate: bool = False) -> None:
@@ -44,13 +47,13 @@ class Collector:
         self.rotate = rotate
 
     def add(self, path: Path, resource: Resource) -> None:
-        """Add a resource. Raises InvalidSource if it is stated twice."""
+        """Add a resource. Raises InvalidSource if the file declares it twice."""
         if resource.address in self.resources:
             raise self.source.error(path, f"{resource.address} is stated twice. Keep one entry.")
         self.resources[resource.address] = resource
 
     def list(self, kind: Kind, parent: Address, entries: object) -> None:
-        """Record that a list is complete, unless the file does not contain it."""
+        """Record that the file declares the list completely. Record nothing if the file does not contain the list."""
         if entries is not None:
             self.scopes.add((kind, parent))
 
@@ -68,18 +71,18 @@ class Collector:
         return f"role:{usual_id(given.role or '')}"
 
     def uuid(self, path: Path, id: str | None) -> str | None:
-        """Return the `id` of an entry in the usual form. Raises InvalidSource for another text."""
+        """Return the `id` of an entry in canonical form. Raises InvalidSource if it is not a UUID."""
         if id is not None and not is_uuid(id):
             raise self.source.error((*path, "id"), f"{id!r} is not a UUID.")
         return None if id is None else str(UUID(id))
 
 
 class Noun:
-    """A kind of objects. The class attributes declare it; a method is overridden only where the kind is special.
+    """A kind of objects. Class attributes declare it. A method is overridden only if the kind differs from the others.
 
     `member` is the name of its list in the entry that contains it, and in responses of the API. `fields` are compared
-    and exported. `new` has the values that a creation sends for unstated fields. `contents` are the kinds of its lists,
-    in the order of an exported file.
+    and exported. `new` has the values that a creation sends for fields that the file does not set. `contents` are the
+    kinds of the lists inside the entry, in the order of an exported file.
     """
 
     kind: ClassVar[Kind]
@@ -101,25 +104,25 @@ class Noun:
     contents: tuple[Noun, ...] = ()
 
     def key(self, name: str) -> str:
-        """Return the name of an object in its address."""
+        """Return the name by which an object's address identifies it."""
         return fold(name) if self.folded else name
 
     # The file
 
     def collect(self, to: Collector, path: Path, on: Address, entries: Any) -> None:
-        """Add the objects in a list of the file, unless the file does not contain it. Raises InvalidSource."""
+        """Add the objects in a list of the file, if the file contains the list. Raises InvalidSource."""
         if self.can_be_complete:
             to.list(self.kind, on, entries)
         for place, entry in enumerate(entries or ()):
             self.state(to, (*path, place), on, entry)
 
     def state(self, to: Collector, path: Path, on: Address, entry: Any) -> None:
-        """Add the object of an entry, and what it contains. Raises InvalidSource."""
+        """Add the object that an entry of the file describes, and its contents. Raises InvalidSource."""
         id = to.uuid(path, getattr(entry, "id", None))
         self.add(to, path, Address(self.kind, self.key(entry.name), on), entry, id)
 
     def add(self, to: Collector, path: Path, address: Address, entry: Any, id: str | None = None) -> None:
-        """Add an object and what its entry contains. Raises InvalidSource."""
+        """Add an object with this address and id, and the contents of its entry. Raises InvalidSource."""
         fields = self.stated(to, path, entry)
         open = tuple(
             each for each in self.open_prefixes if getattr(entry, each[:-1].replace("-", "_"), None) is not None
@@ -128,34 +131,34 @@ class Noun:
         self.collect_contents(to, path, address, entry)
 
     def collect_contents(self, to: Collector, path: Path, address: Address, entry: Any) -> None:
-        """Add the lists of an entry. Raises InvalidSource."""
+        """Add the objects in the lists of an entry. Raises InvalidSource."""
         for noun in self.contents:
             noun.collect(to, (*path, noun.member), address, getattr(entry, noun.member.replace("-", "_")))
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the fields that an entry contains. Raises InvalidSource."""
+        """Return the fields that an entry of the file sets. Raises InvalidSource."""
         return stated(entry, self.fields)
 
     # The present state
 
     def rows(self, session: Session, on: Address) -> Iterator[Row]:
-        """Yield the entries of the list of the API. Raises ApiError."""
+        """Yield the entries of this kind's list in the API. Raises ApiError."""
         path, project = f"{MANAGEMENT}/{self.kind.path}", session.located.id(on)
         for row in session.api.pages(path, self.member, project=project):
             yield Address(self.kind, self.key(row["name"]), on), row["id"], row
 
     def is_complete(self, reading: Reading, on: Address) -> bool:
-        """Return whether the objects are read that the file leaves out."""
+        """Return True if objects that the file leaves out are read too."""
         return reading.wanted.has_scope(self.kind, on)
 
     def is_read(self, reading: Reading, on: Address) -> bool:
-        """Return whether the list of the API is read."""
+        """Return True if the list of the API must be read."""
         return self.is_complete(reading, on) or bool(reading.wanted.children(self.kind, on))
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read the objects that the file names, and those that its complete list leaves out, with their contents.
+        """Read the objects in the file with their contents. Also read those that a complete list leaves out.
 
-        Raises ApiError, and Ambiguous for an object with a name to which the file gives another id.
+        Raises ApiError, and Ambiguous if the file has another id than the API for the name of an object.
         """
         if not self.is_read(reading, on):
             return
@@ -171,27 +174,29 @@ class Noun:
             self.read_contents(reading, address)
 
     def read_contents(self, reading: Reading, address: Address) -> None:
-        """Read what an object contains, in the order of creation: later kinds need the ids of earlier ones."""
+        """Read the contents of an object in the order of creation, because later kinds need the ids of earlier ones."""
         for noun in sorted(self.contents, key=lambda each: each.kind.rank):
             noun.read(reading, address)
 
     def note(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> None:
-        """Record an entry of the list, which the file need not name."""
+        """Process an entry of the API's list, which the file may not contain. Do nothing by default."""
 
     def present(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> Resource:
-        """Return the object of an entry of the list. Raises ApiError."""
+        """Return the resource for an entry of the API's list. Raises ApiError."""
         return Resource(address, {name: row.get(name) for name in self.fields}, id=id)
 
     def read_late(self, reading: Reading, on: Address) -> None:
-        """Read the complete list of a known object after all objects. Raises ApiError."""
+        """Read a complete list of an object that exists, after all objects were read. Raises ApiError."""
 
     # The changes
 
     def require(self, change: Change, present: Resource | None) -> None:
-        """Raise an error for a change that the gateway would refuse in the middle of the run."""
+        """Raise an error if the gateway would refuse the change in the middle of the run. Accept every change by
+        default.
+        """
 
     def body(self, session: Session, address: Address, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields as the body of a request. Raises UnknownRole."""
+        """Return the fields as a request body. Raises UnknownRole."""
         return {name: value for name, value in fields.items() if value is not None}
 
     def create(self, session: Changing, desired: Resource) -> None:
@@ -202,7 +207,9 @@ class Noun:
         session.located.add(address, session.api.change("POST", path, body, project=project)["id"])
 
     def update(self, session: Changing, desired: Resource, changed: Mapping[str, Any]) -> None:
-        """Change the fields of an object; an entry of an object is written again. Raises ApiError and UnknownRole."""
+        """Change the fields of an object. For an entry of an object, write the entry again. Raises ApiError and
+        UnknownRole.
+        """
         if not self.is_object:
             self.create(session, desired)
         for name, (path, member) in self.requests.items():
@@ -218,17 +225,17 @@ class Noun:
     # The exported file
 
     def exported(self, state: State, on: Address) -> dict[str, Any]:
-        """Return the list of an entry, or nothing if it was not read."""
+        """Return the list of this kind for an exported entry; nothing if the list was not read."""
         if not state.has_scope(self.kind, on):
             return {}
         return {self.member: [self.entry(state, each) for each in state.children(self.kind, on)]}
 
     def entry(self, state: State, resource: Resource) -> dict[str, Any]:
-        """Return an object in the form of the file, without defaults."""
+        """Return an object in the form of the file, without fields that have their defaults."""
         return {**without_defaults(resource.fields), **self.exported_contents(state, resource.address)}
 
     def exported_contents(self, state: State, address: Address) -> dict[str, Any]:
-        """Return the lists of an entry."""
+        """Return the lists inside an exported entry."""
         found: dict[str, Any] = {}
         for noun in self.contents:
             found |= noun.exported(state, address)
@@ -236,25 +243,25 @@ class Noun:
 
 
 def without_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that differ from those of a new object."""
+    """Return the fields whose values differ from those of a new object."""
     return {name: value for name, value in fields.items() if value is not None and DEFAULTS.get(name) != value}
 
 
 def below(prefix: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields whose names begin with a prefix, without it."""
+    """Return the fields whose names begin with a prefix. The prefix is removed from the names."""
     return {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
 
 
 def principal_of(text: str) -> dict[str, str]:
-    """Return the member `user` or `role` of an entry. `text` is `user:<id>` or `role:<name or UUID>`."""
+    """Return the field `user` or `role` of an entry. `text` is `user:<id>` or `role:<name or UUID>`."""
     kind, _, name = text.partition(":")
     return {kind: name}
 
 
 def _by_id(wanted: Iterable[Resource], named: Address, id: str) -> Address:
-    """Return the address under which the file names an object: by its id, or else by its name.
+    """Return the address by which the file identifies an object: by its id, or else by its name.
 
-    Raises Ambiguous for an object with a name to which the file gives another id: grants would reach the wrong one.
+    Raises Ambiguous if the file has another id for this name: grants would be on the wrong object.
     """
     for each in wanted:
         if each.id == id:
@@ -269,6 +276,6 @@ def _by_id(wanted: Iterable[Resource], named: Address, id: str) -> Address:
 
 
 def stated(entry: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return the fields with these names that an entry of the file contains, as JSON."""
+    """Return those fields of an entry, as JSON, that have one of these names and that the file sets."""
     found = {name: getattr(entry, name.replace("-", "_")) for name in names}
     return {name: msgspec.to_builtins(value) for name, value in found.items() if value is not None}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order the changes of a plan, so that no principal reads more in between than before or after it. Pure.
+"""Order the changes of a plan so that, between two of them, no principal can read more than before or after the plan.
+Pure.
 
-`docs/apply.md` lists the changes of roles and definitions for which no order, or none that is known here, achieves it.
+`docs/apply.md` lists the changes of roles and definitions for which no such order exists or is known.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from gateway.obligations.data_policies import AppliesTo
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """State what the order depends on besides the changes.
+    """The state, besides the changes, on which the order depends.
 
-    No policy restricts or uses before the plan: `policies` without bindings, and new `mapping_tables`. `subjects` are
-    the roles that are subjects of policies before or after it, with the roles that are their members. Row filters hide
-    the rows with the values of the mapping tables `excluding`, so that more values show fewer rows. The plan gives the
-    roles `regrouped` the members of another group of an identity provider, and does not rename them. It assigns their
-    former groups to no new role.
+    `policies` have no bindings before the plan, and `mapping_tables` are new, so neither restricts a principal yet.
+    `subjects` are the roles that are subjects of policies before or after the plan, with the roles that are their
+    members. Row filters hide the rows that have values of the mapping tables `excluding`: there, more values show fewer
+    rows. The roles `regrouped` get the members of another group of an identity provider, are not renamed, and no new
+    role gets their former group.
     """
 
     policies: frozenset[Address]
@@ -38,7 +39,7 @@ _ABOUT_ROLES = (Kind.ROLE, Kind.MEMBER, Kind.GRANT)
 
 
 def in_order(changes: Iterable[Change], desired: State, present: State) -> tuple[Change, ...]:
-    """Return the changes in the order in which they are made.
+    """Return the changes in the order in which they must be made.
 
     Within a phase, creations precede removals, parents precede children in creations, and children precede parents in
     removals. Changes precede creations of the same kind, because a rename can free the name of a new object.
@@ -93,7 +94,7 @@ def _source(fields: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _subject_roles(desired: State, present: State) -> frozenset[Address]:
-    """Return the roles of `Known.subjects`. Grants and members name a role by its name or its UUID."""
+    """Return the roles of `Known.subjects`. In grants and members, a role is given by its name or its UUID."""
     named: dict[tuple[Address, str], Address] = {}
     grants: set[tuple[Address, str]] = set()
     members: list[tuple[tuple[Address, str], Address]] = []
@@ -123,7 +124,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _excluded(value: Any) -> Iterator[str]:
-    """Yield the mapping tables in the negated `in` tests of a definition."""
+    """Yield the mapping tables whose values a negated `in` test of a definition uses."""
     if isinstance(value, Mapping):
         values = value.get("values")
         if value.get("negated") is True and isinstance(values, Mapping) and values.get("source") == "mapping":
@@ -157,23 +158,25 @@ def _phase(change: Change, known: Known) -> Phase:
 
 
 def _narrows(change: Change, *, excludes: bool) -> bool:
-    """Return whether the changed values of a principal hide rows. They may show other rows too."""
+    """Return True if the changed values of a principal hide rows from it. They may also show other rows."""
     values = [(set(each.after), set(each.before)) for each in change.fields]
     return any(after - before if excludes else before - after for after, before in values)
 
 
 def _loosens(change: Change) -> bool:
-    """Return whether the change of a data policy is made last.
+    """Return True if the change of a data policy must be made last.
 
-    A policy that applies to subjects only no longer restricts the members of a role that is going to be a subject. So
-    even a new definition waits for them: the current one restricts every reader until then.
+    If a policy becomes one for subjects only, it no longer restricts the members of a role that is not a subject yet.
+    So the change waits until the role is a subject, and the current definition restricts every reader until then.
     """
     found = {each.name: each.after for each in change.fields}
     return found.get("applies-to") == AppliesTo.SUBJECTS or (len(found) == 1 and found.get("allow-append") is True)
 
 
 def _waits_for_tags(change: Change) -> bool:
-    """Return whether the current row filter may hide all rows until a tag is attached, so it must change before."""
+    """Return True if the current row filter may hide all rows until a tag is attached. Then the filter must change
+    first.
+    """
     before = next((each.before for each in change.fields if each.name == "definition"), None)
     return isinstance(before, Mapping) and before.get("kind") == "row-filter" and _names_a_tag(before)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the changes that lead from the current state to the desired state. Pure: no request is sent.
+"""Compute the changes that turn the current state into the desired state. Pure: no request is sent.
 
-Print a plan as a diff: `+` creates, `~` changes with the values before and after, `-` removes.
+The module also prints a plan as a diff: `+` creates, `~` changes with the values before and after, `-` removes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gateway.apply.state import (
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A resource that the file does not declare and that stays, with the reason."""
+    """A resource that the file does not declare and that is kept, with the reason."""
 
     address: Address
     reason: str
@@ -39,7 +39,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The changes in the order in which they are made, and the undeclared resources that stay."""
+    """The changes in the order in which they are made, and the undeclared resources that are kept."""
 
     changes: tuple[Change, ...] = ()
     kept: tuple[Kept, ...] = ()
@@ -61,7 +61,8 @@ def plan(desired: State, present: State, *, prune: bool = False, prune_container
     """Return the changes that make the current state agree with the desired one.
 
     Fields and resources that the file does not contain stay. With `prune`, resources that are missing in a list of the
-    file are removed. Warehouses and namespaces are removed only with `prune_containers` too. Raises MissingObjects.
+    file are removed. Warehouses and namespaces are removed only if `prune_containers` is set too. Raises
+    MissingObjects.
     """
     named = [each for each in desired.of_kind(*Kind) if each.address.kind in ANCHORS or each.reference]
     missing = [each.address for each in named if each.address not in present.resources]
@@ -85,7 +86,9 @@ def _creation(resource: Resource) -> Change:
 
 
 def _field_changes(desired: Resource, present: Resource, *, prune: bool) -> tuple[FieldChange, ...]:
-    """Return the fields of the file that differ and, with `prune`, the unstated fields of open prefixes."""
+    """Return the fields of the file that differ. With `prune`, also return current fields under an open prefix that the
+    file lacks.
+    """
     found = [
         FieldChange(name, present.fields.get(name), value)
         for name, value in desired.fields.items()
@@ -103,10 +106,11 @@ def _field_changes(desired: Resource, present: Resource, *, prune: bool) -> tupl
 def _removals(
     desired: State, present: State, *, prune: bool, prune_containers: bool
 ) -> tuple[list[Address], list[Kept]]:
-    """Return (removed, kept) of the current resources that are missing in a complete list of the file.
+    """Return (addresses to remove, resources to keep) for the current resources that are missing in a complete list of
+    the file.
 
-    What is below a removed resource goes with it. Only namespaces are listed there too, because the server removes
-    none that contains another.
+    Resources below a removed one are removed with it and not listed. Only namespaces are listed, because the server
+    removes no namespace that contains another.
     """
     removed: set[Address] = set()
     kept: list[Kept] = []
@@ -145,7 +149,7 @@ def _reason_to_keep(resource: Resource, *, prune: bool, containers: bool) -> str
 
 
 def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
-    """Yield the lines of a plan. Without `prune`, undeclared objects are counted and not listed."""
+    """Yield the lines of a printed plan. Without `prune`, undeclared objects are only counted."""
     for change in plan.changes:
         yield change_line(change)
         yield from (f"    {_field_text(change, each)}" for each in change.fields if _is_shown(change, each))
@@ -165,7 +169,7 @@ def plan_lines(plan: Plan, *, prune: bool) -> Iterator[str]:
 
 
 def change_line(change: Change) -> str:
-    """Return the line of a change without its fields."""
+    """Return the first line of a printed change, without its fields."""
     return f"{change.action} {_printable(str(change.address))}"
 
 
@@ -178,7 +182,7 @@ def _references(change: Change) -> Iterator[str]:
 
 
 def _is_shown(change: Change, field: FieldChange) -> bool:
-    """Return False for fields of a new warehouse's storage that the file leaves at their defaults."""
+    """Return False for those fields of a new warehouse's storage that the file leaves at their defaults."""
     if change.action is not Action.CREATE or not field.name.startswith("storage.") or change.desired is None:
         return True
     return field.name.removeprefix("storage.") in change.desired.spec.storage

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare storage profiles field by field, in the form in which the gateway stores them, and read secrets."""
+"""Compare storage profiles field by field, in the form in which the gateway stores them. Read secrets of
+credentials.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ class SecretMissing(ApplyError):
 def profile_fields(profile: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a profile as `storage.<name>`, with defaults and without aliases.
 
-    A profile of a storage type that is not installed here is returned as it is. Raises CatalogError for an invalid
+    A profile of a storage type that is not installed here is returned unchanged. Raises CatalogError for an invalid
     profile.
     """
     try:
@@ -35,7 +37,7 @@ def profile_fields(profile: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def present_profile_fields(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a stored profile. One that this version cannot decode is returned as it is."""
+    """Return the fields of a stored profile. A profile that this version cannot decode is returned unchanged."""
     try:
         return profile_fields(profile)
     except CatalogError:
@@ -51,7 +53,7 @@ VARIABLE_PREFIX = "LAKEGATE_APPLY_"
 
 
 def is_secret(field: str) -> bool:
-    """Return True for a field of a credential that contains a secret, by its name."""
+    """Return True if the name of a credential's field means that the field contains a secret."""
     return any(word in field for word in ("secret", "token", "key", "password")) and not field.endswith(
         ("-id", "-type")
     )
@@ -67,7 +69,7 @@ def needed_credential(change: Change) -> Mapping[str, str | SecretRef] | None:
 
 
 def reference_fault(field: str, ref: SecretRef) -> str | None:
-    """Return why the field of a credential cannot have this reference; None if it can."""
+    """Return the reason why a credential's field cannot have this reference; None if it can."""
     if (ref.env is None) == (ref.file is None):
         return "give exactly one of env and file."
     if not is_secret(field):
@@ -88,7 +90,9 @@ def reference_fault(field: str, ref: SecretRef) -> str | None:
 def read_credential(
     credential: Mapping[str, str | SecretRef], *, secrets: Path | None, variables: Variables
 ) -> dict[str, str]:
-    """Return the credential with its secrets. `secrets` is the only directory of files. Raises SecretMissing."""
+    """Return the credential with its secrets. Files with secrets must be in the directory `secrets`. Raises
+    SecretMissing.
+    """
     return {
         name: value if isinstance(value, str) else _secret(name, value, secrets, variables)
         for name, value in credential.items()

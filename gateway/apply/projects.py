@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server, users, and projects with their roles."""
+"""The server, its users, and its projects with their roles."""
 
 from __future__ import annotations
 
@@ -53,31 +53,31 @@ class Members(Noun):
 
 
 class Roles(Noun):
-    """Roles. Another provider manages its roles and their members."""
+    """Roles. If another identity provider manages a role, apply does not change it or its members."""
 
     kind, member = Kind.ROLE, "roles"
     fields = ("name", "description", "provider-id", "source-id")
     contents = (Members(), GRANTS)
 
     def collect_contents(self, to: Collector, path: Path, address: Address, entry: Any) -> None:
-        """Add the members and grants. Raises InvalidSource."""
+        """Add the members and the grants of a role. Raises InvalidSource."""
         if entry.members and entry.provider_id not in (None, OWN_PROVIDER):
             text = f"the provider {entry.provider_id} manages the members of this role. Remove the list."
             raise to.source.error((*path, "members"), text)
         super().collect_contents(to, path, address, entry)
 
     def is_read(self, reading: Reading, on: Address) -> bool:
-        """Return whether the file describes roles of the project, or names principals that may be its roles."""
+        """Return True if the file describes roles of the project, or contains principals that may be its roles."""
         return any(
             each.kind in (Kind.ROLE, Kind.GRANT) and on in each.ancestors() for each in reading.wanted.resources
         ) or any(of == on or on in of.ancestors() for _, of in reading.wanted.scopes)
 
     def note(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> None:
-        """Record the id: any role can be a principal."""
+        """Record the id of a role, because any role can be a principal in the file."""
         reading.located.add_role(address.on, row["name"], id)
 
     def present(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> Resource:
-        """Return a role. One of another provider is never removed."""
+        """Return a role. If another provider manages it, it is marked so that it is never removed."""
         provider = row["provider-id"]
         keep = None if provider == OWN_PROVIDER else f"the provider {provider} manages it"
         return Resource(address, {name: row.get(name) for name in self.fields}, id=id, keep=keep)
@@ -95,7 +95,7 @@ class Roles(Noun):
             session.change("PUT", address, "/source-system", body)
 
     def entry(self, state: State, resource: Resource) -> dict[str, Any]:
-        """Return a role in the form of the file, without what the gateway or another provider decides."""
+        """Return a role in the form of the file, without fields that the gateway or another provider determines."""
         found = super().entry(state, resource)
         if resource.keep is not None:
             found.pop("members", None)
@@ -105,7 +105,7 @@ class Roles(Noun):
 
 
 class Projects(Noun):
-    """Projects. The file names one by its id, or else by its name."""
+    """Projects. A project is found by its id, or else by its name."""
 
     kind, member, can_be_complete = Kind.PROJECT, "projects", False
     contents = (GRANTS, Roles(), TAGS, MAPPING_TABLES, DATA_POLICIES, WAREHOUSES)
@@ -117,7 +117,7 @@ class Projects(Noun):
         self.add(to, path, Address(Kind.PROJECT, entry.id or entry.name), entry, entry.id)
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read the projects that the file names. Raises ApiError and Ambiguous."""
+        """Read the projects in the file. Raises ApiError and Ambiguous."""
         wanted = reading.wanted.of_kind(Kind.PROJECT)
         listed = reading.api.get(f"{MANAGEMENT}/project-list")["projects"] if wanted else []
         for project in wanted:
@@ -147,7 +147,7 @@ class Projects(Noun):
 
 
 class Users(Noun):
-    """Users. Apply removes none."""
+    """Users. Apply never removes a user."""
 
     kind, member, can_be_complete = Kind.USER, "users", False
 
@@ -157,7 +157,7 @@ class Users(Noun):
         to.add(path, Resource(Address(Kind.USER, entry.id), fields, id=entry.id, spec=entry))
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read the users that the file names. Raises ApiError."""
+        """Read the users in the file. Raises ApiError."""
         for user in reading.wanted.of_kind(Kind.USER):
             if (row := reading.api.find(reading.located.path(user.address))) is not None:
                 fields = {"name": row["name"], "type": row["user-type"], "email": row.get("email")}
@@ -169,7 +169,9 @@ class Users(Noun):
         session.api.change("POST", f"{MANAGEMENT}/user", body)
 
     def update(self, session: Changing, desired: Resource, changed: Mapping[str, Any]) -> None:
-        """Change a user. A request without an email would remove the current one. Raises ApiError."""
+        """Change a user. The current email is sent again, because a request without it would remove it. Raises
+        ApiError.
+        """
         fields = {**session.present.resources[desired.address].fields, **desired.fields}
         session.change("PUT", desired.address, "", self._body(session, desired, fields))
 
@@ -190,7 +192,7 @@ class Server(Noun):
     contents = (GRANTS,)
 
     def collect(self, to: Collector, path: Path, on: Address, entries: Any) -> None:
-        """Add the server, if the file names it. Raises InvalidSource."""
+        """Add the server if the file contains it. Raises InvalidSource."""
         if entries is not None:
             self.add(to, path, SERVER, entries)
 

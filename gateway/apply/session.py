@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ids of objects, which the API needs, the paths of their endpoints, and requests to these."""
+"""Ids of objects and paths of their endpoints, which the API needs, and the requests to these endpoints."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _SEPARATOR: Final = "\x1f"
 
 
 class UnknownRole(ApplyError):
-    """A principal names a role that does not exist in the project."""
+    """A principal of the file is a role that does not exist in the project."""
 
 
 class Located:
-    """The ids of the resources that exist, by their address, and the roles of each project by name."""
+    """The ids of existing resources by address, and the roles of each project by name."""
 
     def __init__(self) -> None:
         self._ids: dict[Address, str] = {}
@@ -32,7 +32,7 @@ class Located:
         self._roles: dict[Address, dict[str, str]] = {}
 
     def add(self, address: Address, id: str) -> None:
-        """Record the id of a resource. A role can be named as a principal afterwards."""
+        """Record the id of a resource. If it is a role, principals can then refer to it."""
         self._ids[address] = id
         self._addresses[address.kind, id] = address
         if address.kind is Kind.ROLE and address.parent is not None:
@@ -42,11 +42,11 @@ class Located:
             roles[address.name] = id
 
     def add_role(self, project: Address, name: str, id: str) -> None:
-        """Record a role that the file does not describe but may name as a principal."""
+        """Record a role that the file does not describe, so that principals can refer to it."""
         self._roles.setdefault(project, {}).setdefault(name, id)
 
     def knows(self, address: Address) -> bool:
-        """Return whether the resource exists."""
+        """Return True if the resource exists."""
         return address in self._ids
 
     def id(self, address: Address) -> str:
@@ -54,7 +54,7 @@ class Located:
         return self._ids[address]
 
     def address(self, kind: Kind, id: str) -> Address | None:
-        """Return the address of the resource with an id, or None."""
+        """Return the address of the resource with an id; None if there is none."""
         return self._addresses.get((kind, id))
 
     def role_names(self, project: Address) -> Mapping[str, str]:
@@ -62,11 +62,11 @@ class Located:
         return {id: name for name, id in self._roles.get(project, {}).items()}
 
     def project(self, address: Address) -> str | None:
-        """Return the id of the project of a resource; None on the server."""
+        """Return the id of the project of a resource; None for resources of the server."""
         return None if address.kind in (Kind.SERVER, Kind.USER) else self._ids[address.within(Kind.PROJECT)]
 
     def principal(self, text: str, on: Address) -> dict[str, str]:
-        """Return `{"user": id}` or `{"role": id}` of a principal of the file. Raises UnknownRole."""
+        """Return `{"user": id}` or `{"role": id}` for a principal of the file. Raises UnknownRole."""
         kind, _, name = text.partition(":")
         if kind == "user":
             return {"user": name}
@@ -79,7 +79,7 @@ class Located:
         raise UnknownRole(f"{on}: the role {name!r} does not exist in the project. Add it to the file.")
 
     def path(self, address: Address) -> str:
-        """Return the path of a resource in the management API, to which `/grants` can be added."""
+        """Return the path of a resource in the management API. `/grants` can be appended to it."""
         match address.kind:
             case Kind.SERVER | Kind.PROJECT:
                 return f"{MANAGEMENT}/{address.kind}"
@@ -108,9 +108,9 @@ class Located:
 
 @dataclass
 class Session:
-    """Requests about objects that are known by their address.
+    """Sends requests about objects that are identified by their addresses.
 
-    `tagged` are projects with tags. An export reads the tags of their columns to find the tagged ones.
+    `tagged` are the projects that have tags. There, an export reads the tags of all columns to find the tagged columns.
     """
 
     api: Api
@@ -118,21 +118,24 @@ class Session:
     tagged: set[Address] = field(default_factory=set)
 
     def pages(self, on: Address, below: str, member: str, query: Mapping[str, str] | None = None) -> Iterator[Any]:
-        """Yield the entries of a list of an object. Raises ApiError."""
+        """Yield the entries of a list that belongs to an object. Raises ApiError."""
         path = f"{self.located.path(on)}/{below}"
         return self.api.pages(path, member, project=self.located.project(on), query=query)
 
     def change(self, method: str, on: Address, below: str = "", body: Any = None) -> Any:
-        """Send a change of an object, and return the response. `below` continues its path. Raises ApiError."""
+        """Send a change of an object, and return the response. `below` is appended to the path of the object. Raises
+        ApiError.
+        """
         path = f"{self.located.path(on)}{below}"
         return self.api.change(method, path, body, project=self.located.project(on))
 
 
 @dataclass
 class Reading(Session):
-    """The present state of what `wanted` names. With `containers`, also what its lists of containers leave out.
+    """A read of the current state of the objects in `wanted`. With `containers`, warehouses and namespaces that its
+    lists leave out are read too.
 
-    `lists` are the additional ones that were read to find the names of objects.
+    `lists` are the lists that were read only to find the names of objects.
     """
 
     wanted: State = field(default_factory=State)
@@ -141,7 +144,7 @@ class Reading(Session):
     lists: set[tuple[Kind, Address]] = field(default_factory=set)
 
     def once(self, kind: Kind, on: Address) -> bool:
-        """Return whether this list of additional names is read for the first time."""
+        """Return True at the first call for a list that is read only to find names."""
         first = (kind, on) not in self.lists
         self.lists.add((kind, on))
         return first
@@ -163,9 +166,9 @@ class Reading(Session):
         return frozenset(each["id"] for each in self.api.get(path)["roles"])
 
     def of_principal(self, kind: Kind, on: Address, principal: Mapping[str, str], *, before: str = "") -> Address:
-        """Return the address of an entry of a principal. `before` precedes the principal in its name.
+        """Return the address of an entry about a principal. Its name consists of `before` and the principal.
 
-        A role has its UUID if this entry of the file uses that, else the name under which the file describes it.
+        A role is identified by its UUID if this entry of the file does so, else by the name that the file uses.
         """
         if "user" in principal:
             return Address(kind, f"{before}user:{principal['user']}", on)
@@ -180,7 +183,9 @@ class Reading(Session):
 
 @dataclass
 class Changing(Session):
-    """The changes of a plan that was made from `present`. `credentials` are those that warehouses need."""
+    """The changes of a plan. `present` is the state from which it was computed. `credentials` are the credentials for
+    warehouses.
+    """
 
     present: State = field(default_factory=State)
     credentials: dict[Address, Mapping[str, str]] = field(default_factory=dict)
@@ -196,5 +201,5 @@ def is_uuid(text: str) -> bool:
 
 
 def usual_id(text: str) -> str:
-    """Return a UUID in its usual form, and every other text as it is."""
+    """Return a UUID in canonical form, and any other text unchanged."""
     return str(UUID(text)) if is_uuid(text) else text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read YAML safely, with the line of each value. Duplicate keys are refused, and dates stay texts."""
+"""Read YAML safely, with the line of each value. Duplicate keys are refused, and dates are read as texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MERGE, _TIMESTAMP = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
 
 
 class InvalidSource(ApplyError):
-    """A file that cannot be used. The message names the file, the line, the path of the field and the remedy."""
+    """A file that cannot be used. The message has the file, the line, the path of the field, and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,9 @@ class Source:
     lines: Mapping[Path, int]
 
     def error(self, path: Path, problem: str) -> InvalidSource:
-        """Return the error about the value at a path, or at the nearest path above it that has a line."""
+        """Return the error about the value at a path. Its line is that of the value, or of the nearest container that
+        has one.
+        """
         known = path
         while known and known not in self.lines:
             known = known[:-1]
@@ -47,7 +49,7 @@ def path_text(path: Path) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader. It reads timestamps as texts, because the form of the file defines their type."""
+    """The safe YAML loader. It reads timestamps as texts, because the form of the file defines their type."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -57,7 +59,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def read_source(name: str, text: str) -> Source:
-    """Parse a file. Raises InvalidSource for text that is not YAML, several documents, and duplicate keys."""
+    """Parse a file. Raises InvalidSource if it is not YAML, has several documents, or has duplicate keys."""
     lines: dict[Path, int] = {}
     try:
         loader = _Loader(text)
@@ -79,7 +81,7 @@ def read_source(name: str, text: str) -> Source:
 def _value(
     loader: _Loader, name: str, node: yaml.Node, path: Path, lines: dict[Path, int], above: frozenset[int]
 ) -> Any:
-    """Return the value of a node and record its line. `above` are the nodes that contain it."""
+    """Return the value of a node, and record its line. `above` are the nodes that contain the node."""
     lines.setdefault(path, node.start_mark.line + 1)
     if len(lines) > _MOST_VALUES:
         raise InvalidSource(f"{name}: the file has more than {_MOST_VALUES:,} values. Divide it, or use fewer aliases.")

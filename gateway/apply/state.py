@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that the planner compares, with the complete lists of the file, and the changes of a plan."""
+"""The state that the planner compares, which includes the complete lists of the file, and the changes of a plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.iceberg.identifiers import fold
 
 
 class Phase(IntEnum):
-    """The parts of a plan, in their order. A run that stops between two of them has not widened any access."""
+    """The parts of a plan in their order. If a run stops between two parts, no access has been widened."""
 
     OBJECTS = 0
     """Objects are created and changed, tags and mapping tables among them."""
@@ -42,8 +42,8 @@ class Phase(IntEnum):
 class Kind(StrEnum):
     """The kinds of resources, in the order in which they are created.
 
-    `path` is the part of the path of their list in the management API. `added` and `removed` are the phases of a plan
-    in which they are created and changed, and in which they are removed, unless their contents decide that.
+    `path` is their part of a path in the management API. They are created and changed in the phase `added` of a plan,
+    and removed in the phase `removed`. For some kinds, the content of the resource determines the phase.
     """
 
     rank: int
@@ -54,7 +54,7 @@ class Kind(StrEnum):
     def __new__(
         cls, name: str, added: Phase = Phase.OBJECTS, removed: Phase = Phase.REVOCATIONS, path: str | None = None
     ) -> Self:
-        """Return a kind with its properties."""
+        """Create a kind with its attributes."""
         kind = str.__new__(cls, name)
         kind._value_ = name
         kind.rank = len(cls.__members__)
@@ -91,7 +91,7 @@ CONTAINERS = frozenset({Kind.WAREHOUSE, Kind.NAMESPACE})
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The place of a resource: its kind, its name within the parent, and the parent.
+    """The address of a resource: its kind, its name within the parent, and the parent's address.
 
     The name of a member and of a mapping entry is its principal (`user:oidc~ann`, `role:analysts`), that of a grant is
     the privilege, a space and the principal. An attachment has the name of its tag, and a binding that of
@@ -115,7 +115,9 @@ class Address:
         return sum(1 for _ in self.ancestors())
 
     def within(self, kind: Kind) -> Address:
-        """Return the nearest of this address and its ancestors that has the kind. Raises LookupError without one."""
+        """Return the first address of this kind among this address and its ancestors, nearest first. Raises LookupError
+        if there is none.
+        """
         for each in (self, *self.ancestors()):
             if each.kind is kind:
                 return each
@@ -154,7 +156,7 @@ class Address:
         return f"{self.kind} {'/'.join(self._path())}"
 
     def _path(self) -> Iterator[str]:
-        """Yield the parts of the path; the levels of a namespace are joined by dots."""
+        """Yield the parts of the printed path. The levels of a namespace are joined by dots."""
         for kind in (Kind.PROJECT, Kind.ROLE, Kind.TAG, Kind.MAPPING_TABLE, Kind.DATA_POLICY, Kind.WAREHOUSE):
             yield from (each.name for each in (self, *self.ancestors()) if each.kind is kind)
         if self.levels:
@@ -179,7 +181,7 @@ DEFAULTS: Mapping[str, Any] = {
 
 
 def namespace_address(warehouse: Address, levels: Iterable[str]) -> Address:
-    """Return the address of a namespace by its levels, from the top."""
+    """Return the address of a namespace. `levels` start at the top."""
     address = warehouse
     for level in levels:
         address = Address(Kind.NAMESPACE, level, address)
@@ -187,7 +189,7 @@ def namespace_address(warehouse: Address, levels: Iterable[str]) -> Address:
 
 
 def name_address(warehouse: Address, levels: Iterable[str], name: str) -> Address:
-    """Return the address of a name that a data policy is bound to. Its letter case is ignored."""
+    """Return the address of a name to which a data policy is bound. The letter case of the name is ignored."""
     return Address(Kind.NAME, fold(name), namespace_address(warehouse, map(fold, levels)))
 
 
@@ -205,12 +207,14 @@ def binding_address(policy: Address, target: Address) -> Address:
 
 
 def hidden_binding(policy: Address, type: str, id: str) -> Address:
-    """Return the address of a binding to an object that the caller does not see, so that it has no name."""
+    """Return the address of a binding to an object that the caller cannot see. The id of the object stands for its
+    name.
+    """
     return Address(Kind.BINDING, json.dumps(["hidden", type, id]), policy)
 
 
 def bound_object(binding: Address) -> Address | None:
-    """Return the object that a data policy is bound to; None if the caller does not see the object."""
+    """Return the object to which a data policy is bound; None if the caller cannot see it."""
     kind, *parts = json.loads(binding.name)
     project = binding.within(Kind.PROJECT)
     if kind == "hidden":
@@ -223,12 +227,12 @@ def bound_object(binding: Address) -> Address | None:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource with the fields that are compared. A desired resource has only the fields that the file contains.
+    """A resource with the fields that are compared. In the desired state, it has only the fields that the file sets.
 
-    `id` finds the resource instead of its name, so that it can be renamed. `spec` is the entry of the file, which the
-    executor needs. `open_prefixes` begin the names of fields that the file declares completely: with pruning, other
-    present fields with such a prefix are removed. `keep` is the reason why this present resource is never removed. A
-    `reference` is named by the file but not described there: it must exist.
+    If `id` is set, the resource is found by it, so that its name can change. `spec` is the entry of the file, which the
+    executor needs. The file declares all fields whose names begin with one of `open_prefixes`: with pruning, other
+    current fields with such a prefix are removed. `keep` is the reason why this current resource is never removed. If
+    `reference` is True, the file only refers to the resource, which must exist.
     """
 
     address: Address
@@ -269,12 +273,12 @@ class State:
         return found
 
     def has_scope(self, kind: Kind, parent: Address) -> bool:
-        """Return whether the file declares the resources of this kind below the address completely."""
+        """Return True if the file declares the resources of this kind below the address completely."""
         return (kind, parent) in self.scopes
 
 
 class Action(StrEnum):
-    """Name what a change does. The value is its sign in a printed plan."""
+    """The kind of a change. The value is its sign in a printed plan."""
 
     CREATE = "+"
     UPDATE = "~"
@@ -283,7 +287,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field with its value before and after the change. None as `after` removes a property."""
+    """A field with its value before and after the change. If `after` is None, the property is removed."""
 
     name: str
     before: Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags of projects, and their attachments to objects."""
+"""Tags of projects, and attachments of tags to objects."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MOST_VALUES: Final = 100
 
 
 class Tags(Noun):
-    """Tags. `scope` and `allowed-values` can only be extended, with a limit for each request."""
+    """Tags. `scope` and `allowed-values` can only be extended. One request can add a limited number of values."""
 
     kind, member, folded, may_be_hidden = Kind.TAG, "tag-definitions", True, True
     fields = ("name", "description", "scope", "value-kind")
     contents = (GRANTS,)
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the fields that the file sets. Those that are sets have one order."""
+        """Return the fields that the file sets. Fields that are sets are sorted."""
         fields = stated(entry, ("name", "description", "value-kind"))
         if entry.scope is not None:
             fields["scope"] = [each for each in get_args(TagTarget) if each in entry.scope]
@@ -37,11 +37,13 @@ class Tags(Noun):
         return fields
 
     def note(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> None:
-        """Record the id: data policies can be bound to any tag."""
+        """Record the id of the tag, because data policies can be bound to any tag."""
         reading.located.add(address, id)
 
     def present(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> Resource:
-        """Return the tag, with its allowed values if they are compared or exported. Lists of tags do not have them."""
+        """Return the tag. Its allowed values, which lists of tags lack, are read only if they are compared or
+        exported.
+        """
         found = super().present(reading, address, id, row)
         wanted = reading.wanted.resources.get(address)
         if row["value-kind"] != "enumerated" or wanted is None:
@@ -52,7 +54,7 @@ class Tags(Noun):
         return Resource(address, {**found.fields, "allowed-values": values}, id=id)
 
     def require(self, change: Change, present: Resource | None) -> None:
-        """Raise NotChangeable if the file contains less than a tag has, or leaves out what a new tag needs."""
+        """Raise NotChangeable if the file has fewer values than the tag, or lacks a field that a new tag needs."""
         fields = {} if change.desired is None else change.desired.fields
         if present is None:
             require_fields(change, "scope", "value-kind")
@@ -67,7 +69,7 @@ class Tags(Noun):
                 )
 
     def body(self, session: Any, address: Address, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields, with as many allowed values as one request can have."""
+        """Return the fields as a request body, with as many allowed values as one request can have."""
         found = super().body(session, address, fields)
         if found.get("allowed-values"):
             found["allowed-values"] = found["allowed-values"][:_MOST_VALUES]
@@ -89,7 +91,9 @@ class Tags(Noun):
     def _extend(
         self, session: Changing, tag: Address, fields: Mapping[str, Any], added: Sequence[str], least: int = 0
     ) -> None:
-        """Send at least `least` updates with the added values. Without a description, one removes the current one."""
+        """Send updates with the added values, at least `least` of them. Each has the description, because its absence
+        would remove it.
+        """
         body = {name: fields[name] for name in ("name", "description", "scope") if fields.get(name) is not None}
         for start in range(0, max(len(added), least), _MOST_VALUES):
             values = list(added[start : start + _MOST_VALUES])
@@ -110,7 +114,7 @@ class Attachments(Noun):
             to.add((*path, name), Resource(address, {"value": value}))
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read nothing: tags that the caller may not read are left out of an export."""
+        """Read nothing yet. Tags that the caller may not read are left out of an export."""
 
     def read_late(self, reading: Reading, on: Address) -> None:
         """Read the tags of an object. Raises ApiError."""
@@ -131,7 +135,7 @@ class Attachments(Noun):
         return f"{session.located.tags_path(address.on)}/{segment(address.name)}"
 
     def exported(self, state: State, on: Address) -> dict[str, Any]:
-        """Return the tags of an object under their names as they are defined: addresses have the folded ones."""
+        """Return the tags of an object with their names as defined. Addresses contain the names in lower case."""
         if not state.has_scope(Kind.ATTACHMENT, on):
             return {}
         found = {}
@@ -145,14 +149,16 @@ TAGS, ATTACHMENTS = Tags(), Attachments()
 
 
 def require_fields(change: Change, *names: str) -> None:
-    """Raise NotChangeable if the file leaves out a field that the creation of an object needs."""
+    """Raise NotChangeable if the file lacks a field that the creation of an object needs."""
     missing = [each for each in names if change.desired is not None and each not in change.desired.fields]
     if missing:
         raise NotChangeable(f"{change.address} does not exist, and its creation needs {' and '.join(missing)}.")
 
 
 def keep_used_tags(reading: Reading) -> None:
-    """Mark the undeclared tags that objects outside of the lists of the file carry: they cannot be removed."""
+    """Mark undeclared tag definitions that are attached to objects outside of the lists of the file: they cannot be
+    removed.
+    """
     undeclared = [each for each in reading.found if each not in reading.wanted.resources]
     read = Counter(_tag_of(each) for each in undeclared if each.kind is Kind.ATTACHMENT)
     for tag in [each for each in undeclared if each.kind is Kind.TAG]:
@@ -166,7 +172,9 @@ def _tag_of(attachment: Address) -> Address:
 
 
 def _reason_to_keep(reading: Reading, tag: Address, removable: int) -> str | None:
-    """Return why a tag stays, or None if objects carry it only in `removable` attachments that were read."""
+    """Return the reason why a tag definition must stay. Return None if all its attachments were read and are in
+    `removable`.
+    """
     listed = reading.pages(tag, "attachments", "attachments")
     try:
         return "objects carry it" if any(place >= removable for place, _ in enumerate(listed)) else None

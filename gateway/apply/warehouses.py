@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warehouses of projects. Each setting of a warehouse that exists has an endpoint of its own."""
+"""Warehouses of projects. Each setting of an existing warehouse has its own endpoint."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _HEARTBEAT: Final = "max-seconds-since-last-heartbeat"
 
 
 class IncompleteWarehouse(ApplyError):
-    """The file lacks a field that the creation or change of a warehouse needs."""
+    """The file lacks a field that is needed to create or change a warehouse."""
 
 
 class Inactive(ApplyError):
-    """The file names contents of a warehouse that is inactive, so the catalog does not serve it."""
+    """The file has contents of an inactive warehouse, which the catalog does not serve."""
 
 
 class Warehouses(Noun):
-    """Warehouses. Apply removes only empty ones, and only if containers may be removed."""
+    """Warehouses. Apply removes only empty warehouses, and only if it may remove containers."""
 
     kind, member = Kind.WAREHOUSE, "warehouses"
     fields = ("name", "delete-profile", "managed-by", "policy-loss", "managed-access", "protected", "status")
@@ -80,11 +80,13 @@ class Warehouses(Noun):
             yield Address(Kind.WAREHOUSE, row["name"], on), row["warehouse-id"], row
 
     def is_complete(self, reading: Reading, on: Address) -> bool:
-        """Return whether the warehouses are read that the file leaves out: only if they may be removed."""
+        """Return True if warehouses that the file leaves out are read too, which is so only if they may be removed."""
         return reading.containers and super().is_complete(reading, on)
 
     def present(self, reading: Reading, address: Address, id: str, row: Mapping[str, Any]) -> Resource:
-        """Return a warehouse with its settings; one that the file leaves out only with its name. Raises Inactive."""
+        """Return a warehouse with its settings. A warehouse that the file leaves out has only its name. Raises
+        Inactive.
+        """
         wanted, active = reading.wanted.resources.get(address), row["status"] == "active"
         if wanted is None:
             reading.located.add(address, id)
@@ -100,7 +102,7 @@ class Warehouses(Noun):
         return Resource(address, warehouse_fields(reading.api, row, queues=_QUEUES in wanted.open_prefixes), id=id)
 
     def require(self, change: Change, present: Resource | None) -> None:
-        """Raise IncompleteWarehouse if the file lacks a field that the creation or change of a warehouse needs."""
+        """Raise IncompleteWarehouse if the file lacks a field that is needed to create or change a warehouse."""
         spec = None if change.desired is None else change.desired.spec
         if spec is None:
             return
@@ -115,7 +117,7 @@ class Warehouses(Noun):
             )
 
     def create(self, session: Changing, desired: Resource) -> None:
-        """Create a warehouse, then set the fields that a creation cannot set. Raises ApiError."""
+        """Create a warehouse, then set the fields that the creation request does not have. Raises ApiError."""
         address, spec = desired.address, desired.spec
         credential = {"storage-credential": session.credentials.get(address)}
         sent = {name: desired.fields.get(name) for name in _OF_CREATION}
@@ -150,7 +152,9 @@ class Warehouses(Noun):
         super().update(session, desired, changed)
 
     def entry(self, state: State, resource: Resource) -> dict[str, Any]:
-        """Return a warehouse in the form of the file. The default version needs the allowed ones, whatever they are."""
+        """Return a warehouse in the form of the file. If the default format version is included, so are the allowed
+        versions.
+        """
         fields = warehouse_settings(resource)
         shown = {*without_defaults(fields), *(_VERSIONS if fields.get("default-format-version") is not None else ())}
         stated = {name: value for name, value in fields.items() if name in shown}
@@ -163,7 +167,7 @@ WAREHOUSES = Warehouses()
 def warehouse_fields(api: Api, row: Mapping[str, Any], *, queues: bool) -> dict[str, Any]:
     """Return the fields of a warehouse. `row` is its entry in the list of warehouses.
 
-    With `queues`, the configuration of its task queues is read too: a request for each. Raises ApiError.
+    With `queues`, the configuration of each task queue is read too, by one request each. Raises ApiError.
     """
     id, kind = row["warehouse-id"], row.get("storage-credential-type")
     return {
@@ -183,7 +187,7 @@ def warehouse_fields(api: Api, row: Mapping[str, Any], *, queues: bool) -> dict[
 
 
 def _queue_fields(api: Api, warehouse: str) -> dict[str, Any]:
-    """Return the configuration of each task queue; None for the server's default."""
+    """Return the configuration of each task queue; None if a queue has the server's default."""
     found = {}
     for queue in get_args(WarehouseQueue):
         config = api.get(f"{MANAGEMENT}/warehouse/{warehouse}/task-queue/{queue}/config")
@@ -202,7 +206,7 @@ def warehouse_settings(warehouse: Resource) -> dict[str, Any]:
 
 
 def _stated_storage(to: Collector, path: Path, warehouse: Warehouse) -> dict[str, Any]:
-    """Return the fields of profile and credential. The secrets themselves are not compared."""
+    """Return the fields of the storage profile and credential in the file. The secrets themselves are not compared."""
     fields: dict[str, Any] = {}
     if warehouse.storage is not None:
         try:
