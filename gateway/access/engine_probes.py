@@ -137,7 +137,7 @@ def standing_of(
 
 
 def probe_states(recorded: Any) -> dict[UUID, ProbeState]:
-    """Return the probe states that a column of `gateway.db.caller` contains, by the id of the warehouse.
+    """Return the probe states that a column of `gateway.db.resolver.caller` contains, by the id of the warehouse.
 
     Each element has the warehouse id, verdict, valid until, warn until, name of the canary, and end of the open probe.
     """

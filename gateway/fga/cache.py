@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache of allowed OpenFGA checks, valid while no change can have revoked them.
+"""Cache allowed OpenFGA checks for as long as no change can have revoked them.
 
 The cache key contains the revisions that were read *before* the check was sent. Every change that can revoke an allow
 changes a revision before it is acknowledged. So a request that begins afterwards uses another key. A denied check is
@@ -26,7 +26,10 @@ from gateway.access.ports import Pin, Question, Relationships
 
 @dataclass(frozen=True, slots=True)
 class _KeyScope:
-    """The part of the cache key that all questions of a request share. Requests share answers only if it is equal."""
+    """The part of the cache key that all questions of a request share.
+
+    Two requests share results only if it is equal.
+    """
 
     revision: UUID
     time_boxes: UUID
@@ -61,7 +64,7 @@ class MemoryObserver(Protocol):
 
 
 class CachedRelationships:
-    """Implementation of `gateway.access.ports.Relationships` that caches the allows of another implementation.
+    """Implements `gateway.access.ports.Relationships`. Caches the allows of another implementation.
 
     `model_id` returns the id of the model that checks use now. `entries` is the maximum number of entries, of about 0.5
     kilobytes each. An entry is valid for at most `seconds`: this bounds the effect of tuples that were changed in
@@ -88,7 +91,7 @@ class CachedRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one result per check, in order. Raises the errors of the cached implementation."""
+        """Return one result for each question, in order. Raises the errors of the cached implementation."""
         if pin is None or self._seconds <= 0:
             return await self._relationships.check(actor, questions, now=now, paced=paced)
         key_scope = _KeyScope(

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OpenFGA's change feed: written and deleted tuples, in the order of the ids that the server assigned to the changes.
+"""Read OpenFGA's change feed: written and deleted tuples, in the order of the ids that the server assigned to the
+changes.
 
 OpenFGA assigns an id when a write begins, and shows the change when the write ends. So a change can appear later, at a
-position before changes that were read already. A reader that must miss no change reads the recent past again
+position before changes that were already read. A reader that must miss no change reads the recent past again
 (`gateway.features.tuples.drift`).
 """
 
@@ -24,7 +25,7 @@ _PAGE_SIZE: Final = 100
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One written or deleted tuple. `timestamp` is the time of OpenFGA's clock. A deletion has no condition."""
+    """One written or deleted tuple. `timestamp` is by OpenFGA's clock. A deletion has no condition."""
 
     tuple_key: FgaTuple
     operation: Literal["TUPLE_OPERATION_WRITE", "TUPLE_OPERATION_DELETE"]
@@ -42,9 +43,9 @@ class _Page(msgspec.Struct):
 
 
 async def changes_since(client: FgaClient, start: datetime | None) -> AsyncIterator[Change]:
-    """Yield the changes from `start` on (all changes if None), oldest first, until the end of the feed.
+    """Yield the changes from `start` on (None: all changes), oldest first, until the end of the feed.
 
-    A server with the setting `changelog-horizon-offset` returns changes later by that time. Raises
+    With the setting `changelog-horizon-offset`, the server returns each change later by that time. Raises
     DecisionEngineUnavailable; the changes yielded before it are incomplete.
     """
     parameters: dict[str, str | int] = {"page_size": _PAGE_SIZE}

@@ -104,9 +104,9 @@ class FgaClient:
 
     @property
     def answers_key(self) -> str:
-        """Return the part of cache keys for the model that new checks use. While checks are blocked, no entry has it.
+        """Return the part of cache keys for the model that new checks use. No entry has it while checks are blocked.
 
-        Otherwise an allow that the former model gave after the switch would be used until it is too old.
+        Otherwise an allow that the former model gave after the switch would be used until the entry expires.
         """
         return self._model_id if self._withheld is None else f"{self._model_id} withheld"
 
@@ -119,7 +119,7 @@ class FgaClient:
         self._model_id, self._withheld = model_id, None
 
     def block_checks(self, reason: str) -> None:
-        """Make every check and `ping` raise DecisionEngineUnavailable with `reason`, until `use_model` is called."""
+        """Let every check and `ping` raise DecisionEngineUnavailable with `reason`, until `use_model` is called."""
         self._withheld = reason
 
     async def batch_check(
@@ -161,7 +161,7 @@ class FgaClient:
         *,
         paced: bool,
     ) -> set[_Key]:
-        """Return the checks that hold. Send them in small batches, one after the other."""
+        """Send the checks in small batches, one after the other, and return those that hold."""
         holding: set[_Key] = set()
         pace = self._pacing.of(unique[0].user, longest=LONGEST_DELAY_SECONDS if paced else 0.0)
         for chunk in _chunks(unique, min(BATCH, self._max_batch)):
@@ -172,7 +172,7 @@ class FgaClient:
     async def _check_small_batch(
         self, model_id: str, unique: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
     ) -> set[_Key]:
-        """Return the checks that hold. Send them in batches of the server's maximum size, concurrently."""
+        """Send the checks concurrently in batches of the server's maximum size, and return those that hold."""
 
         async def check_chunk(chunk: Sequence[FgaTuple]) -> set[_Key]:
             self._pacing.count_small_check(chunk[0].user)
@@ -306,7 +306,7 @@ class FgaClient:
         return decoded(await self._query("GET", path, None), kind)
 
     async def ping(self) -> None:
-        """Check that the server responds, accepts the API key and has the store, and that checks are not withheld.
+        """Check that the server responds, accepts the API key and has the store, and that checks are not blocked.
 
         Raises DecisionEngineUnavailable if not.
         """

@@ -31,7 +31,7 @@ _TIMEOUT_SECONDS = 60
 
 
 def fga_command() -> str:
-    """Return the path of the `fga` command: in the directory of the running interpreter, else on the search path.
+    """Return the path of the `fga` command, in the directory of the running interpreter or else on the search path.
 
     Raises FileNotFoundError if neither has it.
     """
@@ -68,7 +68,10 @@ def compile_model() -> tuple[str, str]:
 
 
 def without_origins(node: Any) -> Any:
-    """Return `node` without the source file and module of each definition, which do not change its meaning."""
+    """Return `node` without the source file and module of each definition.
+
+    They do not change the meaning of the model.
+    """
     if isinstance(node, dict):
         return {key: without_origins(value) for key, value in node.items() if key not in ("source_info", "module")}
     if isinstance(node, list):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled relationship model of the package, its relations and its comparison. Pure, but for reading one file."""
+"""The compiled relationship model of the package, its relations, and the comparison of models.
+
+Pure, except for reading one file.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ def relations_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def actions_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """Return the relations that an operation may demand (`can_*`), by type, leaving out types without any."""
+    """Return the relations that an operation may demand (`can_*`), by type.
+
+    Types without such relations are left out.
+    """
     actions = {
         type_name: frozenset(relation for relation in relations if relation.startswith("can_"))
         for type_name, relations in relations_of(model).items()
@@ -44,8 +50,9 @@ def actions_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def grantable_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """Return the relations that can be assigned to a user, by type, without the derived relations `traverse` and
-    `read_columns`. Types without such relations are left out.
+    """Return the relations that can be granted to a user, by type.
+
+    The derived relations `traverse` and `read_columns`, and types without such relations, are left out.
     """
     grantable: dict[str, frozenset[str]] = {}
     for each in model["type_definitions"]:
@@ -62,7 +69,7 @@ def grantable_of(model: Mapping[str, Any]) -> dict[str, frozenset[str]]:
 
 
 def same_model(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
-    """Return True if both models are equal, ignoring the order of types and subjects, and source information."""
+    """Return True if both models are equal. The order of types and subjects, and source information, are ignored."""
     return bool(_canonical(left) == _canonical(right))
 
 

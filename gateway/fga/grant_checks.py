@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Confirm single grants in OpenFGA, and answer questions from them.
+"""Answer questions about relations by confirming single grants in OpenFGA.
 
-To answer a question, OpenFGA evaluates every way in which the caller could have the relation. A sufficient grant on the
-object or on a container is one tuple. So PostgreSQL names the grants of the caller and of its roles, OpenFGA confirms
-one of them and the membership in its role, and the model shows that they suffice. A confirmed grant of a role answers
-for all members of the role and for everything in the container.
+To answer a question, OpenFGA evaluates every way in which the caller could have the relation. A grant on the object or
+on a container that is enough for the relation is only one tuple. So PostgreSQL returns the grants of the caller and of
+its roles, OpenFGA confirms one of them and the membership in its role, and the model shows that they are enough. A
+confirmed grant of a role is used for all members of the role and for everything in the container.
 
-The rows only choose which checks OpenFGA gets. Only a refusal about an object that the caller sees may come from the
-rows: without any grant that could give the relation, OpenFGA is not called (`DecidingGrants.necessary`).
+The rows of PostgreSQL only determine which checks are sent to OpenFGA. There is one exception: OpenFGA is not called if
+the caller sees the object and has no grant that could give the relation (`DecidingGrants.necessary`). Then the rows
+refuse.
 """
 
 from __future__ import annotations
@@ -53,7 +54,10 @@ _Key = tuple[str, FgaTuple]
 
 @dataclass(frozen=True, slots=True)
 class _Confirmed:
-    """A confirmed check. It ends at `until` by the database's clock, and at `forgotten_at` by that of the process."""
+    """A confirmed check.
+
+    It is valid until `until` by the database's clock, and until `forgotten_at` by the process's clock.
+    """
 
     until: datetime | None
     forgotten_at: float
@@ -69,10 +73,10 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Caller:
-    """The caller of one call: its subject in OpenFGA, its principals by the rows, and the scopes of cached checks.
+    """The caller of a request: its subject in OpenFGA, its principals by the rows, and the scopes of cached checks.
 
-    `server` is the scope of checks that no warehouse decides about, `warehouse` that of all others. It is None for
-    absent objects, whose checks are not cached: the revision of their warehouse is unknown.
+    `server` is the scope of checks that depend on no warehouse, `warehouse` that of all others. It is None for absent
+    objects, whose checks are not cached: the revision of their warehouse is unknown.
     """
 
     subject: str
@@ -83,9 +87,10 @@ class _Caller:
     pin: Pin
 
     def key(self, check: FgaTuple) -> _Key | None:
-        """Return the key of a check in the cache; None if it is not cached.
+        """Return the cache key of a check; None if the check is not cached.
 
-        Checks about the members of a role are the same for all callers. All others depend on the groups of the caller.
+        Checks about the members of a role are the same for all callers. All other checks depend on the groups of the
+        caller.
         """
         scope = self.server if check.relation == _ASSIGNEE else self.warehouse
         if scope is None:
@@ -102,7 +107,7 @@ class _Caller:
 
 @dataclass(slots=True)
 class _Open:
-    """A question without a result, with the objects and the grants that decide about it."""
+    """A question that has no result yet, with the objects and the grants that decide about it."""
 
     question: Question
     objects: tuple[ObjectKey, ...]
@@ -110,7 +115,7 @@ class _Open:
     checks: tuple[FgaTuple, ...] = ()
 
     def candidates(self, caller: _Caller, grants: Sequence[Set[str]]) -> Iterator[_Candidate]:
-        """Yield the candidates among `grants`, those that answer most other questions first."""
+        """Yield the candidates among `grants`. Those that may also answer most other questions come first."""
         for principal in caller.principals:
             for object, privileges in reversed(list(zip(self.objects, grants, strict=True))):
                 for privilege in sorted(privileges):
@@ -118,11 +123,11 @@ class _Open:
 
 
 class GrantCheckedRelationships:
-    """Implementation of `gateway.access.ports.Relationships` that confirms grants before it asks whole questions.
+    """Implements `gateway.access.ports.Relationships`. Confirms single grants before it sends whole questions.
 
     `rows` reads recorded grants, `followed` the model in use, whose id is `model_id()`. `server_id` is the id of the
-    server object; without it, no grant on the server is considered. `complete` is True if rights that only OpenFGA has
-    may be refused, because drift detection removes or adopts them. A confirmed check is used for at most `seconds`.
+    server object; without it, no grant on the server is considered. With `complete`, rights that only OpenFGA has may
+    be refused, because drift detection removes or adopts them. A confirmed check is used for at most `seconds`.
     """
 
     def __init__(
@@ -155,7 +160,7 @@ class GrantCheckedRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one result per check, in order. Raises the errors of `FgaRelationships.check_with`."""
+        """Return one result for each question, in order. Raises the errors of `FgaRelationships.check_with`."""
         model_id = self._model_id()
         caller = None if pin is None else _caller(actor, questions, pin, model_id)
         if caller is None or self._seconds <= 0:
@@ -214,9 +219,9 @@ class GrantCheckedRelationships:
         return None if deciding is None else _Open(question, objects, deciding)
 
     def _is_answered(self, each: _Open, caller: _Caller, now: datetime) -> bool:
-        """Return True if confirmed checks answer the question with yes.
+        """Return True if confirmed checks already give the result True for the question.
 
-        If only the membership in a role is missing, it becomes the check to send.
+        If only the membership in a role is missing, `checks` is set to the checks to send.
         """
         for candidate in each.candidates(caller, each.deciding.sufficient):
             *membership, grant = candidate.checks
@@ -229,7 +234,7 @@ class GrantCheckedRelationships:
         return False
 
     async def _choose(self, pending: Sequence[_Open], caller: _Caller, seen: Set[ObjectKey]) -> set[Question]:
-        """Choose the checks for each question by the recorded grants.
+        """Choose the checks to send for each question, by the recorded grants.
 
         Return the questions about `seen` objects that no grant can allow. For other objects OpenFGA is called, so that
         an invisible object costs the same as an absent one.
@@ -266,7 +271,7 @@ class GrantCheckedRelationships:
         return not any(one.key in recorded for one in each.candidates(caller, necessary))
 
     def _traversing(self, asked: Sequence[_Open], caller: _Caller) -> dict[FgaTuple, None]:
-        """Return the checks of `traverse` by roles, to share the result with their members."""
+        """Return checks whether roles of the caller have `traverse`. All members of a role share the result."""
         checks: dict[FgaTuple, None] = {}
         roles = [each for each in caller.principals if each.type is PrincipalType.ROLE][:_TRAVERSING_ROLES]
         for each in asked:
@@ -281,8 +286,8 @@ class GrantCheckedRelationships:
     ) -> None:
         """Cache the `checks` that hold, and for a while those of `recorded` grants that do not hold.
 
-        A refusal decides nothing: the check itself is sent. One that no row suggested is not cached, so that the
-        second request about an invisible object costs the same as one about an absent object.
+        A check that does not hold decides nothing: the whole question is sent then. A check that no row suggested is
+        not cached, so that the second request about an invisible object costs the same as one about an absent object.
         """
         moment = self._clock()
         confirmed = _Confirmed(caller.pin.next_expiry, moment + self._seconds)

@@ -51,11 +51,11 @@ async def push_model(
     compiled: Mapping[str, Any] | None = None,
     ca_bundle: str | None = None,
 ) -> StoreAndModel:
-    """Create the store `store_name` and write a compiled model, unless the store and an equal newest model exist.
+    """Create the store `store_name` and write a compiled model, unless the store exists and its newest model is equal.
 
     `compiled` is the model in OpenFGA's JSON form, None for that of the package.
 
-    Idempotent and safe to run concurrently: of two stores created at the same time the older remains, and two
+    It is idempotent and safe to run concurrently: of two stores created at the same time the older remains, and two
     concurrent writers leave two equal models. `ca_bundle` is a file of certificates to trust instead of the system's.
     Raises ModelNotReady if several stores have the name, and DecisionEngineUnavailable if OpenFGA fails or cannot be
     reached.
@@ -86,10 +86,10 @@ async def find_model(
     model_id: str | None = None,
     ca_bundle: str | None = None,
 ) -> StoreAndModel:
-    """Return the ids of the store `store_name` and of its model `model_id`, or of its newest model if None.
+    """Return the ids of the store `store_name` and of its model `model_id` (None: its newest model).
 
-    `demanded` are the required relations, by type; `ca_bundle` as in `push_model`. Raises ModelNotReady if the store,
-    the model or a demanded relation is missing: without this test each request that checks the relation would fail.
+    `demanded` are the required relations, by type; `ca_bundle` is as in `push_model`. Raises ModelNotReady if the
+    store, the model or a demanded relation is missing: otherwise each request that checks the relation would fail.
     Raises DecisionEngineUnavailable if OpenFGA fails or cannot be reached.
     """
     async with _connected(endpoint, api_key, ca_bundle) as client:
@@ -132,7 +132,7 @@ def require_relations(model_id: str, model: Mapping[str, Any], demanded: Mapping
 
 @asynccontextmanager
 async def _connected(endpoint: str, api_key: str | None, ca_bundle: str | None) -> AsyncIterator[Any]:
-    """Open a client of the SDK within the block. Its errors become DecisionEngineUnavailable without the API key."""
+    """Open a client of the SDK for the block. Its errors become DecisionEngineUnavailable without the API key."""
     credentials = None
     if api_key:
         credentials = Credentials(method="api_token", configuration=CredentialConfiguration(api_token=api_key))
@@ -153,9 +153,9 @@ async def _connected(endpoint: str, api_key: str | None, ca_bundle: str | None) 
 
 
 async def _store_named(client: Any, name: str) -> str | None:
-    """Return the id of the only store of this name, None if there is none. Raises ModelNotReady for several stores.
+    """Return the id of the only store with this name, None if there is none. Raises ModelNotReady for several stores.
 
-    Several stores are first given time, because a concurrent `_create_store` may be about to delete its duplicate.
+    Several stores may be temporary: a concurrent `_create_store` may be about to delete its duplicate, so wait first.
     """
     for _ in range(_TRIES_WITH_TWO_STORES):
         found = await _stores_named(client, name)
@@ -196,7 +196,7 @@ async def _create_store(client: Any, name: str) -> str:
 
 
 async def _newest_model(client: Any) -> tuple[str | None, dict[str, Any]]:
-    """Return (id, JSON form) of the newest model of the client's store, or (None, {}) if it has none."""
+    """Return (id, JSON form) of the newest model in the client's store, or (None, {}) if it has none."""
     newest = (await client.read_latest_authorization_model()).authorization_model
     if newest is None:
         return None, {}

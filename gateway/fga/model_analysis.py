@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Analyze the relationship model: the grants that make objects visible in lists, and the relations that objects inherit
-from their parent.
+"""Analyze the relationship model: which grants make objects visible in lists, and which relations objects inherit.
 
-Policy authors can change the model, so the analysis uses the model that serves at the moment. It is conservative: a
-type has no reach if anything but a recorded grant can make its rows visible. Examples are a wildcard tuple, a relation
-that is not a privilege, and an unknown edge. Lists of such a type check every row. Pure, except for reading the model.
+Policy authors can change the model, so the analysis reads the model that checks use now. It is conservative: a type has
+no reach if anything but a recorded grant can make its rows visible. Examples are a wildcard tuple, a relation that is
+not a privilege, and an unknown edge. Lists of such a type check every row. Pure, except for reading the model.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class _Stored(msgspec.Struct):
 
 
 class FollowedReaches:
-    """The reaches of the model that `client` uses. They are read again when the client uses another model.
+    """The reaches of the model that `client` uses. They are computed again when the client uses another model.
 
     A log event names each type whose lists check every row.
     """
@@ -59,7 +58,10 @@ class FollowedReaches:
         self._known: tuple[str, Reaches, ParsedModel] | None = None
 
     async def __call__(self) -> Reaches:
-        """Return the reaches, read once for each model. Raises DecisionEngineUnavailable if it cannot be read."""
+        """Return the reaches, computed once for each model.
+
+        Raises DecisionEngineUnavailable if the model cannot be read.
+        """
         model_id = self._client.model_id
         if self._known is None or self._known[0] != model_id:
             stored = await self._client.get(f"/authorization-models/{model_id}", _Stored)
@@ -71,7 +73,7 @@ class FollowedReaches:
         return self._known[1]
 
     async def model(self, model_id: str) -> ParsedModel | None:
-        """Return the model with this id; None if another model serves now.
+        """Return the model with this id; None if checks use another model now.
 
         Raises DecisionEngineUnavailable if the model cannot be read.
         """
@@ -83,7 +85,7 @@ class FollowedReaches:
         """Return True if in this model the relation `granted` alone implies `relation` on an object of the type.
 
         Only visibility in lists and reading a column are analyzed. The result is False for other relations, and if
-        another model serves now. Raises DecisionEngineUnavailable if the model cannot be read.
+        checks use another model now. Raises DecisionEngineUnavailable if the model cannot be read.
         """
         if relation is Can.INCLUDE_IN_LIST:
             # A caller derives such hints from the reaches, so they have been read; without a reach there is no hint.
@@ -98,8 +100,8 @@ class FollowedReaches:
     async def inherited(self, model_id: str, type_name: str, relation: str, parent_name: str) -> str | None:
         """Return a relation on a parent that in this model implies `relation` on all its children of a type.
 
-        `type_name` is the type of the children, `parent_name` that of the parent. Returns None if there is no such
-        relation, or if another model serves now. Raises DecisionEngineUnavailable if the model cannot be read.
+        `type_name` is the type of the children, `parent_name` that of the parent. Return None if there is no such
+        relation, or if checks use another model now. Raises DecisionEngineUnavailable if the model cannot be read.
         """
         await self()
         if self._known is None or self._known[0] != model_id:
@@ -108,12 +110,12 @@ class FollowedReaches:
 
 
 def inherited_of(model: Mapping[str, Any], type: ObjectType, relation: str, parent: ObjectType) -> str | None:
-    """Return the result of `FollowedReaches.inherited` for a given model."""
+    """Return the result of `FollowedReaches.inherited` for this model."""
     return ParsedModel(model).inherited(type, relation, parent)
 
 
 def reaches_of(model: Mapping[str, Any]) -> Reaches:
-    """Return the reach of each type whose rows are visible only by grants that PostgreSQL records."""
+    """Return the reach of each type whose rows only grants that PostgreSQL records can make visible."""
     read = ParsedModel(model)
     if not read.members_are_recorded():
         return {}
@@ -142,21 +144,23 @@ def _inside(read: ParsedModel) -> frozenset[str] | None:
 
 
 def _by_own(read: ParsedModel, type: ObjectType, action: Can) -> bool:
-    """Return True if callers that do not see the whole container have the action only by grants on the object."""
+    """Return True if a caller that does not see the whole container can have the action only by a grant on the
+    object.
+    """
     direct = read.walk((type, action.value), frozenset())
     return direct is not None and all(of is type for of, _ in direct)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The definition of a relation: its rewrite, and the kinds of subjects that tuples may have."""
+    """The definition of a relation: its rewrite, and the kinds of subjects that its tuples may have."""
 
     rewrite: Mapping[str, Any]
     subjects: tuple[Mapping[str, Any], ...]
 
 
 class ParsedModel:
-    """The relations of a model, in the form that the analysis reads."""
+    """The relations of a model, in the form that the analysis uses."""
 
     def __init__(self, model: Mapping[str, Any]) -> None:
         self._rules: dict[tuple[str, str], Rule] = {}
@@ -167,18 +171,22 @@ class ParsedModel:
                 self._rules[each["type"], relation] = Rule(rewrite, tuple(subjects))
 
     def rule(self, type: ObjectType, relation: str) -> Rule | None:
-        """Return the definition of a relation; None if the type has none of this name."""
+        """Return the definition of a relation; None if the type does not have it."""
         return self._rules.get((type.value, relation))
 
     def members_are_recorded(self) -> bool:
-        """Return True if roles get members only by recorded grants on the role: so a caller's roles are known."""
+        """Return True if a role gets members only by recorded grants on it.
+
+        Then PostgreSQL knows all roles of a caller.
+        """
         direct = self.walk((ObjectType.ROLE, "assignee"), frozenset())
         return direct is not None and direct <= {(ObjectType.ROLE, each.value) for each in GRANTABLE[ObjectType.ROLE]}
 
     def walk(self, at: _Relation, above: frozenset[_Relation]) -> frozenset[_Relation] | None:
-        """Return granted relations of which a principal needs at least one to have the relation `at`.
+        """Return relations that are granted, of which a principal needs at least one to have the relation `at`.
 
-        Return None if a principal can have `at` in another way. `above` are the relations under analysis.
+        Return None if a principal can have `at` in another way. `above` are the relations whose analysis is in
+        progress.
         """
         if at in above:
             return frozenset()
@@ -227,7 +235,9 @@ class ParsedModel:
         return _all_of(ways)
 
     def inherited(self, type: ObjectType, relation: str, parent: ObjectType) -> str | None:
-        """Return a relation on the parent that alone implies `relation`: a term `… from parent`, within unions only."""
+        """Return a relation on the parent that alone implies `relation`, by a term `… from parent` within unions; None
+        if there is none.
+        """
         edge = self._rules.get((type.value, _PARENT))
         if edge is None or list(edge.rewrite) != ["this"] or not any(_only(s, parent) for s in edge.subjects):
             return None
@@ -250,7 +260,7 @@ class ParsedModel:
 
 
 def is_granted(at: _Relation, rule: Rule) -> bool:
-    """Return True if all tuples of this relation are grants to users and roles, or are derived from such grants."""
+    """Return True if all tuples of this relation are grants to users and roles, or follow from such grants."""
     type, relation = at
     kinds = [{key: each[key] for key in ("type", "relation", "wildcard") if each.get(key)} for each in rule.subjects]
     # A wildcard is an empty object, so only its presence counts.
@@ -282,7 +292,7 @@ def _from_parent(rewrite: Mapping[str, Any]) -> list[str]:
 
 
 def _only(subject: Mapping[str, Any], parent: ObjectType) -> bool:
-    """Return True if the subjects of this kind are objects of the type, without a condition."""
+    """Return True if this kind of subject is an object of the type `parent`, without a condition."""
     return (
         subject["type"] == parent.value
         and not any(subject.get(key) for key in ("relation", "condition"))

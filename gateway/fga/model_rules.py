@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check the rules of `fga_model/README.md` on a compiled model, and what the gateway needs of it. Pure.
+"""Check a compiled model against the rules of `fga_model/README.md` and the needs of the gateway. Pure.
 
 The tests of the package's model and `lakegate model check` use the same functions.
 """
@@ -26,8 +26,10 @@ _EXCLUDABLE: Final = frozenset({_FLAG, "managed_access_inheritance"})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A broken rule. `type` and `relation` name its place in the model; without a type
-    it concerns the model, without a relation the type."""
+    """A broken rule. `type` and `relation` are its position in the model.
+
+    Without a type it concerns the whole model, without a relation the whole type.
+    """
 
     type: str | None
     relation: str | None
@@ -72,7 +74,7 @@ def subjects(model: Model, type_name: str, relation: str) -> list[Mapping[str, A
 
 
 def downward_steps(model: Model) -> list[Fault]:
-    """Return every `X from Y` in which Y may lead to a type on the same level or below."""
+    """Return a fault for every `X from Y` in which Y may lead to a type on the same level or below."""
     found = []
     for here, relation, definition in _relations(model):
         for node in _rewrites(definition):
@@ -89,7 +91,7 @@ def downward_steps(model: Model) -> list[Fault]:
 
 
 def downward_subjects(model: Model) -> list[Fault]:
-    """Return every relation assignable to a userset of another object.
+    """Return a fault for every relation that can be assigned to a userset of another object.
 
     `select: [table#describe]` on a warehouse would inherit from a descendant without any `X from Y`. Only the members
     of a role are allowed.
@@ -103,7 +105,7 @@ def downward_subjects(model: Model) -> list[Fault]:
 
 
 def stray_wildcards(model: Model) -> list[Fault]:
-    """Return every relation that allows a wildcard subject, except managed access."""
+    """Return a fault for every relation, except managed access, that allows a wildcard subject."""
     return [
         Fault(type_name, relation, "grants to all users: remove the subject with `:*`")
         for type_name, relation, _ in _relations(model)
@@ -112,8 +114,9 @@ def stray_wildcards(model: Model) -> list[Fault]:
 
 
 def actions_of_all_users(model: Model) -> list[Fault]:
-    """Return every action that follows from a wildcard tuple alone, which every user has. Managed access may only
-    exclude users (`but not`), or restrict those of another relation (`and`).
+    """Return a fault for every action that a wildcard tuple alone gives to every user.
+
+    Managed access may only exclude users (`but not`), or restrict those of another relation (`and`).
     """
     held: set[tuple[str, str]] = set()
     known = -1
@@ -128,7 +131,8 @@ def actions_of_all_users(model: Model) -> list[Fault]:
 
 
 def exclusions(model: Model, shipped: Model) -> list[Fault]:
-    """Return every relation that excludes others than managed access, and a changed inheritance of managed access.
+    """Return a fault for every exclusion other than managed access, and for every change to the inheritance of managed
+    access.
 
     A new grant must not take a right away: cached allows stay valid after it, and the expiry of credentials is searched
     on the assumption that rights are only lost with time. Managed access is a flag whose changes end cached allows.
@@ -150,7 +154,10 @@ def exclusions(model: Model, shipped: Model) -> list[Fault]:
 
 
 def assignable_actions(model: Model) -> list[Fault]:
-    """Return every action (`can_*`) that can be granted. Actions are computed, so that only privileges are granted."""
+    """Return a fault for every action (`can_*`) that can be granted.
+
+    Actions must be computed: only privileges are granted.
+    """
     return [
         Fault(type_name, relation, "is an action and cannot be granted: compute it from other relations")
         for type_name, relation, _ in _relations(model)
@@ -159,7 +166,10 @@ def assignable_actions(model: Model) -> list[Fault]:
 
 
 def condition_faults(model: Model, shipped: Model) -> list[Fault]:
-    """Return a fault for each condition that differs. The gateway stores and sends the parameters of `unexpired`."""
+    """Return a fault for each condition that differs from the package's.
+
+    The gateway stores and sends the parameters of `unexpired`.
+    """
     here, there = (_conditions(each) for each in (model, shipped))
     return [
         Fault(None, f"condition {name}", f"must have exactly the condition {name} of Lakegate's model")
@@ -171,7 +181,8 @@ def condition_faults(model: Model, shipped: Model) -> list[Fault]:
 
 
 def relation_faults(model: Model, shipped: Model) -> list[Fault]:
-    """Return the relations that the gateway checks and the model lacks, and the changed or added assignable ones.
+    """Return a fault for each relation that the gateway checks and the model lacks, and for each changed or added
+    assignable one.
 
     The gateway writes and removes the tuples of the assignable relations. A tuple of another relation would escape the
     audit log, revocation and reconciliation.
@@ -215,9 +226,9 @@ def _relations(model: Model) -> Iterator[tuple[str, str, Any]]:
 
 
 def _is_open(model: Model, held: set[tuple[str, str]], here: str, relation: str, node: Mapping[str, Any]) -> bool:
-    """Return True if a wildcard tuple alone satisfies `node`. `held` are the relations known to be so.
+    """Return True if a wildcard tuple alone satisfies `node`. `held` are the relations for which this is already known.
 
-    What `but not` excludes is ignored: the other users would still get the right.
+    Exclusions by `but not` are ignored: the other users would still get the right.
     """
     match node:
         case {"this": _}:

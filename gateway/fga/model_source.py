@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile the relationship model of a directory with the program `fga`, and check it. Faults name the file and line."""
+"""Compile the relationship model in a directory with the program `fga`, and check it. Faults have the file and line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class InvalidModel(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ModelTests:
-    """The result of the tests of a model: `output` is the output of the program `fga`."""
+    """The result of a model's tests. `output` is the output of the program `fga`."""
 
     passed: bool
     output: str
@@ -100,7 +100,10 @@ def _compiled(folder: Path) -> dict[str, Any]:
 
 
 def _modules(folder: Path) -> list[str]:
-    """Return the names of the modules of `fga.mod`. Raises InvalidModel for a manifest that names files elsewhere."""
+    """Return the names of the modules in `fga.mod`.
+
+    Raises InvalidModel if the manifest names files outside of the directory.
+    """
     manifest = folder / _MANIFEST
     try:
         names = yaml.safe_load(manifest.read_text(encoding="utf-8"))["contents"]
@@ -113,7 +116,7 @@ def _modules(folder: Path) -> list[str]:
 
 
 def _syntax_faults(folder: Path, name: str) -> list[str]:
-    """Return the syntax errors of a module. `fga` names no file, and counts lines from 0."""
+    """Return the syntax errors of a module, with its file name. `fga` prints no file name, and counts lines from 0."""
     done = _run(folder, "model", "transform", "--file", name, "--output-format", "json")
     if done.returncode == 0:
         return []
@@ -143,7 +146,7 @@ def _reference_place(folder: Path, compiled: dict[str, Any], text: str) -> str:
 
 
 def _place(folder: Path, places: dict[str, str], fault: Fault) -> str:
-    """Return the file and line of the relation, else of its type, else of the manifest."""
+    """Return the file and line of the faulty relation, or else of its type, or else of the manifest."""
     if fault.type is None or fault.type not in places:
         return str(folder / _MANIFEST)
     file = folder / places[fault.type]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion between ids and the names in OpenFGA's tuples. Pure. No other module converts ids.
+"""Convert ids to the names in OpenFGA's tuples and back. Pure. No other module converts ids.
 
 In a tuple `:` ends the type, `#` starts a relation, `*` alone is the wildcard, and white space is not allowed. The
 subject of a token may contain all of these. So the UTF-8 bytes of a user id are percent-encoded, except for unreserved
@@ -49,8 +49,8 @@ def user_object(user_id: str) -> str:
 def user_id_of(subject: str) -> str:
     """Return the user id of `subject`. Inverse of `user_object`.
 
-    Raises ValueError for a text that `user_object` does not return: another type, a wildcard, or another encoding of
-    the same id, which would be a second name for one user.
+    Raises ValueError for a text that `user_object` never returns: another type, a wildcard, or another encoding of the
+    id, which would be a second name for one user.
     """
     encoded = subject.removeprefix(_USER)
     try:
@@ -64,7 +64,10 @@ def user_id_of(subject: str) -> str:
 
 
 def role_members(role_id: UUID | str) -> str:
-    """Return `role:<uuid>#assignee`, all members of the role. Raises InvalidPrincipalId if the id is not a UUID."""
+    """Return `role:<uuid>#assignee`, which denotes all members of the role.
+
+    Raises InvalidPrincipalId if the id is not a UUID.
+    """
     return f"role:{_uuid(role_id)}#assignee"
 
 
@@ -79,7 +82,7 @@ def member_of(role_id: UUID | str) -> str:
 def object_of(type_name: str, object_id: UUID | str) -> str:
     """Return `<type>:<id>` for an id that the gateway generated.
 
-    Raises InvalidPrincipalId if the id has other than unreserved characters, or if the result exceeds 256 bytes.
+    Raises InvalidPrincipalId if the id contains a reserved character, or if the result exceeds 256 bytes.
     """
     text = str(object_id)
     if _PLAIN_ID.fullmatch(text) is None:
@@ -95,7 +98,7 @@ def object_of(type_name: str, object_id: UUID | str) -> str:
 
 
 def _uuid(role_id: UUID | str) -> str:
-    """Return the canonical text of a UUID: lower case with hyphens. Raises InvalidPrincipalId for other texts."""
+    """Return a UUID in canonical form: lower case with hyphens. Raises InvalidPrincipalId for other texts."""
     try:
         return str(role_id if isinstance(role_id, UUID) else UUID(role_id))
     except ValueError:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rate limit for large questions, so that they do not slow down small questions about other users.
+"""Limit the rate of large questions, so that they do not slow down small questions about other users.
 
 Each user has a token bucket, charged with the seconds that large questions about the user take. It holds at most
-`BURST_SECONDS` and refills by `RATE` seconds in each second. A user with an empty bucket waits. Nothing is charged
-unless small questions about other users were sent within the last second. A question is delayed by at most
-`LONGEST_DELAY_SECONDS`, whatever its number of checks. Questions of engines about their users are neither charged nor
-delayed.
+`BURST_SECONDS` and refills by `RATE` seconds in each second. A large question waits while the bucket of its user is
+empty. Nothing is charged unless small questions about other users were sent within the last second. A question is
+delayed by at most `LONGEST_DELAY_SECONDS`, whatever its number of checks. Questions of engines about their users are
+neither charged nor delayed.
 """
 
 from __future__ import annotations
@@ -58,12 +58,14 @@ class Pacing:
         self._newest = (user, self._clock())
 
     def of(self, user: str, *, longest: float = LONGEST_DELAY_SECONDS) -> Pace:
-        """Return the rate limiter of one large question about the user, delayed by at most `longest` seconds in all."""
+        """Return the rate limiter of one large question about the user, which is delayed by at most `longest` seconds
+        in total.
+        """
         return Pace(self, user, longest)
 
     @asynccontextmanager
     async def slot(self, user: str) -> AsyncIterator[None]:
-        """Hold a slot within the block. Waiting users are served in rotation."""
+        """Hold a slot during the block. Waiting users get slots in turn."""
         async with self._slots.slot(user):
             yield
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide while OpenFGA has not yet received the tuples of new objects, or a revocation.
+"""Decide correctly while OpenFGA has not yet received the tuples of new objects, or a revocation.
 
-A refused check about an object is sent again with the tuples of its pending creation as contextual tuples. The answers
+A refused check about an object is sent again with the tuples of its pending creation as contextual tuples. The results
 are not cached.
 
 A revocation removes the row of its grant before OpenFGA confirms that it removed the tuple. If OpenFGA answers checks
-and accepts no writes, it goes on allowing by that tuple. So for as long as a revocation that may concern the caller is
-pending, only that is allowed which follows from the rows as well.
+but accepts no writes, it continues to allow by that tuple. So while a revocation that may concern the caller is
+pending, a check is allowed only if the rows allow it too.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _OBJECTS: Final = 1_000
 
 
 class CreationAwareRelationships:
-    """Implementation of `gateway.access.ports.Relationships` that reads pending creations when `usual` refuses.
+    """Implements `gateway.access.ports.Relationships`. Reads pending creations when `usual` refuses.
 
-    `relationships` sends the checks with the tuples of the creations.
+    `relationships` sends the checks with the tuples of these creations.
     """
 
     def __init__(self, usual: Relationships, relationships: FgaRelationships, creations: Creations) -> None:
@@ -42,10 +42,10 @@ class CreationAwareRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one result per check, in order. Raises the errors of both implementations.
+        """Return one result for each question, in order. Raises the errors of both implementations.
 
-        Pending creations are read for absent objects too, which have none: an absent and an invisible object cost the
-        same. Without the database, the usual results are returned.
+        Pending creations are read for absent objects too, which have none: so an absent and an invisible object cost
+        the same. If the database does not respond, the results of `usual` are returned.
         """
         answers = await self._usual.check(actor, questions, now=now, pin=pin, paced=paced)
         if len(answers) != len(questions):
@@ -72,10 +72,11 @@ class CreationAwareRelationships:
 
 
 class RevocationAwareRelationships:
-    """Implementation of `gateway.access.ports.Relationships` that narrows `usual` by `rows`, while revocations pend.
+    """Implements `gateway.access.ports.Relationships`. While revocations are pending, allows only what `rows` allows
+    too.
 
-    `complete` is True if OpenFGA has no rights beyond those of the rows. Otherwise a right of OpenFGA alone cannot be
-    told from a revoked one, and the question has no result.
+    With `complete`, OpenFGA has no rights beyond those of the rows. Otherwise a right that only OpenFGA has may be a
+    revoked one, so the question has no result.
     """
 
     def __init__(
@@ -89,10 +90,10 @@ class RevocationAwareRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one result per check, in order. Raises the errors of `usual` and of `rows`, and
-        DecisionEngineUnavailable for a right that cannot be told from a revoked one.
+        """Return one result for each question, in order.
 
-        The revocations are read before OpenFGA is queried: a delivery between the two is part of OpenFGA's result.
+        Raises the errors of `usual` and of `rows`. Raises DecisionEngineUnavailable for a right that may be a revoked
+        one. Pending revocations are read before OpenFGA is queried: a delivery in between is part of OpenFGA's result.
         """
         settled = pin is not None and not pin.revocations_pending
         if settled or not questions or not await self._revocations.pending(actor):

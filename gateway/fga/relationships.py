@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The implementation of the door's port to OpenFGA: it converts actors and questions to checks of the model.
+"""Implement the door's port to OpenFGA: convert actors and questions to checks, and stored tuples to relationships.
 
-Conversion of tuples that OpenFGA stores to the relationships that the gateway records. Pure.
-
-Every client with OpenFGA's API key can write any tuple that the model allows. So tuples are parsed strictly: a tuple in
-another form than the gateway writes is not one of its own.
+Every client with OpenFGA's API key can write any tuple that the model allows. So stored tuples are parsed strictly: a
+tuple in another form than the gateway writes is not one of the gateway's.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ _FLAGGED: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 
 @dataclass(frozen=True, slots=True)
 class StoredTuple:
-    """A tuple of OpenFGA.
+    """A tuple that OpenFGA stores.
 
     - `key`: the relationship; None if no row can require this tuple.
     - `known`: False if the model of this version lacks the relation or a type, so the tuple has no effect.
@@ -56,7 +54,7 @@ class StoredTuple:
 
 
 def read_back(raw: FgaTuple) -> StoredTuple:
-    """Parse a tuple of OpenFGA."""
+    """Convert a tuple that OpenFGA stores to the relationship that it represents."""
     plain, expires_at = _expiry(raw.condition)
     return StoredTuple(raw=raw, key=_key(raw), known=_known(raw), plain=plain, expires_at=expires_at)
 
@@ -108,8 +106,9 @@ def _is_derived(relation: str, type: ObjectType) -> bool:
 
 
 def _object(name: str) -> ObjectKey | None:
-    """Parse an object in canonical form; None for users and other texts. Project ids are texts, the id of a column is
-    `<uuid>.<field id>`, and all others are UUIDs.
+    """Parse an object in canonical form. Return None for users and other texts.
+
+    Project ids are texts, the id of a column is `<uuid>.<field id>`, and all others are UUIDs.
     """
     type_name, _, id = name.partition(":")
     try:
@@ -175,7 +174,7 @@ CURRENT_TIME = "current_time"
 
 
 class FgaRelationships:
-    """Implementation of `gateway.access.ports.Relationships` without a cache.
+    """Implements `gateway.access.ports.Relationships` without a cache.
 
     Each check contains the database's time, which conditions compare with the expiry of grants.
     """
@@ -187,7 +186,7 @@ class FgaRelationships:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one result per check, in order. `pin` is ignored: OpenFGA is queried in every call.
+        """Return one result for each question, in order. `pin` is ignored, because OpenFGA is queried in every call.
 
         Raises the errors of `check_with`.
         """
@@ -203,10 +202,10 @@ class FgaRelationships:
         paced: bool,
         creations: Sequence[FgaTuple] = (),
     ) -> tuple[list[bool], set[FgaTuple]]:
-        """Return (one result per check, in order; those of the `further` checks that hold).
+        """Return (one result for each question in order, those of the `further` checks that hold).
 
         The further checks are sent in the same batch as the questions. `creations` are sent as contextual tuples,
-        except if OpenFGA would not accept so many.
+        unless there are more than OpenFGA accepts.
 
         For an assumed role the checks name a placeholder user. Contextual tuples make it a member of the role and
         nothing else. Checks of the role itself (`role:<id>#assignee`) would have other results: the flag
@@ -243,10 +242,11 @@ class FgaRelationships:
         return [yes or next(slow) for yes in known], holding
 
     async def _by_containers(self, run: _CheckRun, questions: Sequence[Question]) -> set[_Group]:
-        """Return the groups of many questions for which the caller has the relation on all objects of the container.
+        """Return the groups of questions that one relation on their common container answers with True.
 
-        The container of an object comes from its row. OpenFGA receives the same edge by a delivery. Until then the
-        result is already the later one, and equals that of a list of the container.
+        A group has many questions about one relation and objects in one container, and the caller has a relation on the
+        container that implies it. The container of an object comes from its row. After a move, OpenFGA receives the new
+        edge only at the delivery, so until then the result is that of the new place, as in a list of the container.
         """
         about: dict[_Group, set[ObjectKey]] = {}
         for each in questions:
@@ -270,7 +270,9 @@ class FgaRelationships:
     async def _by_hints(
         self, run: _CheckRun, questions: Sequence[Question], names: Sequence[str]
     ) -> set[tuple[Can, str | None, str]]:
-        """Return the hints that hold and suffice in the model that serves, as (relation in question, hint, object)."""
+        """Return the hints that hold and are enough in the current model, as (relation of the question, hint,
+        object).
+        """
         if self._reaches is None:
             return set()
         model_id = self._client.model_id
@@ -288,7 +290,7 @@ class FgaRelationships:
 
 @dataclass(frozen=True, slots=True)
 class _CheckRun:
-    """The common parameters of all checks of one call."""
+    """The parameters that all checks of one call share."""
 
     client: FgaClient
     subject: str
@@ -300,7 +302,11 @@ class _CheckRun:
         return await self.client.batch_check(checks, contextual=self.contextual, context=self.context, paced=self.paced)
 
     async def by_hints(self, hints: Set[_Hint]) -> set[_Hint]:
-        """Return the hints that hold. Many of one relation and type are searched in a list; the others are checked."""
+        """Return the hints that hold.
+
+        If many hints have the same relation and type, OpenFGA lists the objects and only the rest is checked. All
+        others are checked.
+        """
         kinds: dict[tuple[str, str], set[str]] = {}
         for relation, name in hints:
             kinds.setdefault((relation, name.partition(":")[0]), set()).add(name)
@@ -327,7 +333,7 @@ class _CheckRun:
 
 
 def contextual_containers(questions: Sequence[Question], room: int) -> tuple[FgaTuple, ...]:
-    """Return contextual tuples with the parents of absent objects; none at all if there are more than `room`."""
+    """Return contextual tuples with the parents of absent objects. Return none at all if there are more than `room`."""
     placed: dict[FgaTuple, None] = {}
     for each in questions:
         below = each.object
@@ -338,7 +344,7 @@ def contextual_containers(questions: Sequence[Question], room: int) -> tuple[Fga
 
 
 def subject_of(actor: Actor) -> tuple[str, tuple[FgaTuple, ...]]:
-    """Return (user of the checks, contextual tuples: the memberships of an assumed role or of the actor's groups).
+    """Return (user of the checks, contextual tuples with the memberships of an assumed role or of the actor's groups).
 
     Raises ValueError for an anonymous actor.
     """
@@ -352,12 +358,15 @@ def subject_of(actor: Actor) -> tuple[str, tuple[FgaTuple, ...]]:
 
 
 def object_name(key: ObjectKey) -> str:
-    """Return the object's name in OpenFGA; the id of a user is encoded. Raises InvalidPrincipalId for an invalid id."""
+    """Return the object's name in OpenFGA, with the id of a user encoded.
+
+    Raises InvalidPrincipalId for an invalid id.
+    """
     return user_object(key.id) if key.type is ObjectType.USER else object_of(key.type.value, key.id)
 
 
 def to_wire(key: TupleKey, *, expires_at: datetime | None = None) -> FgaTuple:
-    """Return a recorded relationship as a tuple, with a condition that ends it at `expires_at` unless that is None.
+    """Return a recorded relationship as a tuple. If `expires_at` is not None, its condition ends it at that time.
 
     Only the flag `managed_access` has the wildcard as its subject. In other relations the id `*` is encoded like every
     other id. Raises InvalidPrincipalId for an invalid id, and ValueError for an expiry without a time zone.

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """An authorizer that evaluates the relationship model over the rows of PostgreSQL, without OpenFGA's tuples.
 
-It refuses what OpenFGA allows by a tuple that no row requires: one that a client with OpenFGA's API key wrote, or one
-whose deletion is not delivered yet. It uses the same model as OpenFGA.
+It refuses what OpenFGA allows by a tuple that no row requires: a tuple that another client with OpenFGA's API key
+wrote, or whose deletion is not delivered yet. It uses the same model as OpenFGA.
 
-Evaluate the relationship model in this process, over given tuples. Pure.
-
-The result equals a check of OpenFGA for the same model and tuples: `tests/integration/test_decision_differential.py`
-compares both with random tuples.
+The evaluation of the model over given tuples is pure, and runs in this process. Its result equals a check of OpenFGA
+for the same model and tuples: `tests/integration/test_decision_differential.py` compares both with random tuples.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ _Node = tuple[str, str]
 
 
 class HeldTuple(NamedTuple):
-    """A tuple with names of `gateway.fga.names`. `until` is its expiry, None if it has none."""
+    """A tuple with names of `gateway.fga.names`. `until` is its expiry, None if it does not expire."""
 
     user: str
     relation: str
@@ -42,11 +40,11 @@ class HeldTuple(NamedTuple):
 
 
 class UnknownRule(Exception):
-    """The model has a rule that this evaluation does not know, so nothing can be decided."""
+    """The model has a kind of rule that this evaluation does not implement, so nothing can be decided."""
 
 
 class ModelRules:
-    """A model in OpenFGA's JSON form, ready for evaluations."""
+    """The rules of a model in OpenFGA's JSON form, ready for evaluations."""
 
     def __init__(self, model: Mapping[str, Any]) -> None:
         types = model["type_definitions"]
@@ -65,7 +63,10 @@ class ModelRules:
                 )
 
     def admits(self, held: HeldTuple) -> bool:
-        """Return True if the model admits this kind of subject for the relation. Other tuples have no effect."""
+        """Return True if the model allows this kind of subject in tuples of the relation.
+
+        Other tuples have no effect.
+        """
         type, _, id = held.user.partition(":")
         id, _, relation = id.partition("#")
         condition = "" if held.until is None else "unexpired"
@@ -74,7 +75,10 @@ class ModelRules:
 
 
 class Evaluation:
-    """Checks of one user at the time `now`. A check that recurs within its own evaluation is False, as in OpenFGA."""
+    """Evaluates checks of one user at the time `now`.
+
+    A check that recurs within its own evaluation is False, as in OpenFGA.
+    """
 
     def __init__(self, model: ModelRules, tuples: Iterable[HeldTuple], user: str, now: datetime) -> None:
         self._model = model
@@ -150,7 +154,7 @@ class _Stored(msgspec.Struct):
 
 
 class FollowedModel:
-    """The rules of the model that `client` uses, read again when it uses another one."""
+    """The rules of the model that `client` uses. They are read again when the client uses another model."""
 
     def __init__(self, client: FgaClient) -> None:
         self._client = client
@@ -167,7 +171,7 @@ class FollowedModel:
 
 
 class RowAuthorizer:
-    """Implementation of `gateway.access.decisions.authorizers.Authorizer`."""
+    """Implements `gateway.access.decisions.authorizers.Authorizer` by the rows of PostgreSQL."""
 
     name = ROWS
 
@@ -178,7 +182,7 @@ class RowAuthorizer:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one result for each check, in order. Every call reads the rows.
+        """Return one result for each question, in order. Every call reads the rows.
 
         Raises DatabaseUnavailable, DecisionEngineUnavailable if the model cannot be read or evaluated, ValueError for
         an anonymous actor, and TooManyGroups for more than MAX_GROUP_ROLES roles by groups of the token.
@@ -206,11 +210,13 @@ class RowAuthorizer:
         await self._rules()
 
     async def close(self) -> None:
-        """Do nothing: the database and the client are closed by their owners."""
+        """Do nothing, because the owners of the database and of the client close them."""
 
 
 def _principals(actor: Actor) -> list[Principal]:
-    """Return the principals whose grants count: the assumed role alone, or the user and the roles by its groups."""
+    """Return the principals whose grants count: the assumed role alone, or the user together with the roles by its
+    groups.
+    """
     if actor.assumed_role is not None:
         return [Principal(PrincipalType.ROLE, str(actor.assumed_role))]
     roles = [Principal(PrincipalType.ROLE, role) for role in actor.group_roles]

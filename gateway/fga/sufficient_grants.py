@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Derive from the relationship model which grants on an object and on its containers decide about a relation.
 
-Only grants count whose relation is a plain list of users and roles in the model. `sufficient` follows unions and edges
-to the container and nothing else, so a definition with an exclusion, an intersection or another condition than an
+Only grants of relations that are a plain list of users and roles in the model are used. `sufficient` follows unions and
+edges to the container and nothing else, so a definition with an exclusion, an intersection or another condition than an
 expiry never makes a grant sufficient. Pure.
 """
 
@@ -25,10 +25,11 @@ _Privileges = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class DecidingGrants:
-    """The grants that decide about a relation on an object, one set of privileges for the object and each container.
+    """The grants that decide about a relation on an object: one set of privileges for the object and for each
+    container.
 
     A holder of one of the `sufficient` grants has the relation. A principal without any of the `necessary` grants does
-    not have it; None if a principal can have it in another way.
+    not have it; `necessary` is None if a principal can have the relation in another way.
     """
 
     sufficient: tuple[_Privileges, ...]
@@ -39,7 +40,8 @@ def deciding_grants(model: ParsedModel, relation: str, levels: Sequence[ObjectTy
     """Return the grants that decide about `relation` on an object of the type `levels[0]`.
 
     The other `levels` are the types of its containers, from its own container upwards. Return None for an unknown
-    relation, and if roles have other members than the recorded ones: then a grant to a role says nothing about a user.
+    relation. Return None also if roles can have members that are not recorded: then the members of a role with a grant
+    are not known.
     """
     if model.rule(levels[0], relation) is None:
         return None
@@ -53,7 +55,9 @@ def deciding_grants(model: ParsedModel, relation: str, levels: Sequence[ObjectTy
 
 
 def _members_only_add(model: ParsedModel) -> bool:
-    """Return True if memberships are only unions: a member of a member is a member, without any exception."""
+    """Return True if the memberships of roles are unions without exceptions, so that members of a member role are
+    members too.
+    """
     for name in model.implying(ObjectType.ROLE, "assignee"):
         rule = model.rule(ObjectType.ROLE, name)
         if rule is None or not _is_union_of_members(rule.rewrite) or not _expires_only(rule):
@@ -89,7 +93,7 @@ def _sufficient(model: ParsedModel, relation: str, levels: Sequence[ObjectType])
 
 
 def _inherited(model: ParsedModel, rewrite: Mapping[str, Any], type: ObjectType, above: ObjectType | None) -> list[str]:
-    """Return the relations on the container that each alone imply this rewrite."""
+    """Return the relations on the container each of which alone implies this rewrite."""
     if above is None:
         return []
     if rewrite.get("union") is not None:
@@ -102,7 +106,7 @@ def _inherited(model: ParsedModel, rewrite: Mapping[str, Any], type: ObjectType,
 
 
 def _leads_to(edge: Rule, above: ObjectType) -> bool:
-    """Return True if an edge without a condition can lead from an object to a container of the type."""
+    """Return True if a tuple of this edge, without a condition, can lead from an object to a container of the type."""
     plain = (
         each["type"] == above.value
         and not any(each.get(key) for key in ("relation", "condition"))
@@ -119,7 +123,7 @@ def _necessary(
     relation: str,
     open_ones: frozenset[tuple[int, str]],
 ) -> frozenset[tuple[int, str]] | None:
-    """Return (level, privilege) of the grants of which a principal needs at least one; None if there are other ways."""
+    """Return (level, privilege) of all grants of which a principal needs at least one; None if there are other ways."""
     if (level, relation) in open_ones:
         return frozenset()
     rule = model.rule(levels[level], relation)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies of OpenFGA's requests and responses. Unclear responses raise errors."""
+"""The bodies of OpenFGA's requests and responses. A response that is not clear raises an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class FgaTuple(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tuple with names from `gateway.fga.names`, or a check of whether `user` has the `relation` on `object`."""
+    """A tuple with names from `gateway.fga.names`, or a check whether `user` has the `relation` on `object`."""
 
     user: str
     relation: str
@@ -36,7 +36,7 @@ class FgaTuple(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TuplesRefused(Exception):
-    """OpenFGA rejected the tuples (such as an unknown relation or a subject of a wrong type). Nothing was written."""
+    """OpenFGA rejected the tuples, for example because of an unknown relation or a wrong type. Nothing was written."""
 
 
 class _ItemError(msgspec.Struct):
@@ -44,7 +44,7 @@ class _ItemError(msgspec.Struct):
 
 
 class Item(msgspec.Struct):
-    """The result of one check: a verdict or an error."""
+    """The result of one check: allowed or denied, or an error."""
 
     allowed: bool | None = None
     error: _ItemError | None = None
@@ -72,13 +72,13 @@ class _Object(msgspec.Struct):
 
 
 class Streamed(msgspec.Struct):
-    """A line of a streamed list. A line without a result reports an error."""
+    """A line of a streamed list: a result or an error."""
 
     result: _Object | None = None
 
 
 class Store(msgspec.Struct):
-    """The requested store."""
+    """A store of OpenFGA."""
 
     id: str
 
@@ -89,7 +89,10 @@ class _Refusal(msgspec.Struct):
 
 
 async def lines_of(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Yield the complete lines of a body. An incomplete last line is dropped: the connection may have broken."""
+    """Yield the complete lines of a body.
+
+    An incomplete last line is dropped, because the connection may have broken.
+    """
     rest = b""
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -99,7 +102,7 @@ async def lines_of(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def bare(check: FgaTuple) -> FgaTuple:
-    """Return the check without a condition: only stored tuples have conditions."""
+    """Return the check without a condition, because only stored tuples have conditions."""
     return check if check.condition is None else FgaTuple(check.user, check.relation, check.object)
 
 
@@ -118,7 +121,7 @@ def holds(item: Item | None, check: FgaTuple) -> bool:
 
 
 def refuse(status: int, answer: bytes) -> NoReturn:
-    """Raise DecisionEngineUnavailable for a response to a read or check whose status is not 200."""
+    """Raise DecisionEngineUnavailable for a response to a read or a check whose status is not 200."""
     refusal = _refusal(answer)
     require_accepted_key(status)
     raise DecisionEngineUnavailable(f"OpenFGA answered with status {status}: {refusal.code} {refusal.message}")
@@ -149,7 +152,7 @@ def require_accepted_key(status: int | None) -> None:
 
 
 def unreachable(url: str, kind: type[Exception]) -> DecisionEngineUnavailable:
-    """Return the error for an OpenFGA that accepts no connection. `kind` is the error of the HTTP client."""
+    """Return the error for the case that OpenFGA accepts no connection. `kind` is the error of the HTTP client."""
     return DecisionEngineUnavailable(
         f"OpenFGA at {origin(url)} cannot be reached ({kind.__name__}). Start it, or correct "
         "LAKEGATE__OPENFGA__ENDPOINT."

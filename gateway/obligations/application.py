@@ -2,7 +2,7 @@
 """Apply obligations wherever data, metadata or credentials leave the gateway.
 
 Every function here matches all kinds: a missing case is an error of the type checker. If an obligation cannot be
-enforced at a place, the operation is refused (`unenforced`). So no obligation is ever ignored.
+enforced at an enforcement point, the operation is refused (`unenforced`). So no obligation is ever ignored.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ _NEVER_IN_PART = frozenset(
 
 
 def unenforced(obligations: Obligations, enforcement_point: EnforcementPoint) -> str | None:
-    """Return the reason to refuse the operation, as text for the caller; None if all obligations are enforced here."""
+    """Return the reason to refuse the operation at this point, as text for the caller.
+
+    Return None if all obligations are enforced there.
+    """
     return next((reason for one in obligations if (reason := _unenforced(one, enforcement_point)) is not None), None)
 
 
@@ -85,7 +88,7 @@ def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> 
 class VendingTerms:
     """The terms of vended credentials.
 
-    - `seconds`: the maximum lifetime; None without a limit by an obligation.
+    - `seconds`: the maximum lifetime; None if no obligation limits it.
     - `may_delete`: False if the credentials must not allow deletion of files.
     - `whole`: False if the caller may not read the whole table.
     - `appends`: True if a caller that may not read the whole table may nevertheless append to it.
@@ -132,15 +135,18 @@ def _vending(obligation: Obligation) -> Callable[[VendingTerms], VendingTerms]:
 
 
 def restrictions_for_load(obligations: Obligations, table: str) -> bytes:
-    """Return the JSON of `read-restrictions` in the load response of a table (its id); empty without restrictions."""
+    """Return the JSON of `read-restrictions` in the load response of the table with this id; empty without
+    restrictions.
+    """
     restrictions = restrictions_on(obligations, table)
     return b"" if restrictions is None else read_restrictions(restrictions)
 
 
 def restrictions_on(obligations: Obligations, table: str) -> TableRestrictions | None:
-    """Return everything that an engine applies to a table (its id), None without restrictions.
+    """Return everything that an engine must apply to the table with this id; None without restrictions.
 
-    Columns that column grants withhold have a projection too. It merges with the masks of data policies to the meet.
+    Columns that column grants withhold have a projection too. It is merged with the masks of data policies to the
+    strictest of both (`projections.meet`).
     """
     columns: ReadableColumns | None = None
     policies: TableRestrictions | None = None
@@ -161,7 +167,7 @@ def restrictions_on(obligations: Obligations, table: str) -> TableRestrictions |
 
 
 def hidden_operations(obligations: Obligations) -> frozenset[str]:
-    """Return the names of the operations that the catalog's configuration does not advertise."""
+    """Return the names of the operations that the response of `GET /v1/config` must not list."""
     found: frozenset[str] = frozenset()
     for one in obligations:
         match one:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bind data policies to one table and one principal: names and tags become field ids, attributes become values.
 
-Pure. What cannot be bound gives a stricter result and a problem: a filter that holds for no row, or a mask that reveals
-nothing. If the protocol cannot express even that, `RestrictionNotExpressible` is raised and reading must be refused.
+Pure. A part that cannot be bound gives a stricter result and a problem: a filter that keeps no row, or a mask that
+reveals nothing. If the protocol cannot express even that, `RestrictionNotExpressible` is raised and reading must be
+refused.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ __all__ = [
 
 
 class FilterNotApplicable(Exception):
-    """A part of a row filter cannot be bound to the table. The text says which, and what to change."""
+    """A part of a row filter cannot be bound to the table. The message names the part and what to change."""
 
 
 class TestBinder:
-    """Binds the test of one policy."""
+    """Binds the tests in the row filter of one policy."""
 
     __test__ = False  # pytest must not collect it
 
@@ -77,9 +78,10 @@ class TestBinder:
         self._claims: Mapping[str, tuple[str, ...]] = dict(attributes.claims)
 
     def predicate(self, test: Test, *, negated: bool = False) -> Predicate:
-        """Return the predicate. `negated` is True inside of `not`.
+        """Return the predicate of a test. `negated` is True inside of `not`.
 
-        Raises FilterNotApplicable if any part cannot be bound: a part that is only false would hold inside of `not`.
+        Raises FilterNotApplicable if any part cannot be bound: replacing the part by false would keep rows inside of
+        `not`.
         """
         match test:
             case ConstantTest(value=value):
@@ -129,7 +131,10 @@ class TestBinder:
                 assert_never(attribute.source)
 
     def _may_be_partial(self, attribute: Attribute) -> bool:
-        """Return True if the principal may have more values: tests that need all of them are then false."""
+        """Return True if the principal may have further values of the attribute.
+
+        Tests that need all values are then false.
+        """
         return attribute.source is AttributeSource.MAPPING and not self._attributes.complete
 
     def _compare(self, test: CompareTest, negated: bool) -> Predicate:
@@ -170,7 +175,10 @@ def _literal(value: Value, field: NestedField) -> Value:
 
 
 def _attribute(text: str, field: NestedField) -> Value:
-    """Convert a text of an attribute. The message does not contain the text: it belongs to the principal."""
+    """Convert the text of an attribute to a value.
+
+    Error messages do not contain the text, because it belongs to the principal.
+    """
     try:
         return attribute_literal(text, field.type)
     except NotALiteral:
@@ -215,7 +223,7 @@ def restrictions_of(
 ) -> BindingResult:
     """Return the restrictions of one table for one principal. The order of `bound` has no effect.
 
-    `bound` has the policies of `inputs` that apply to the principal. `columns` come from the document at
+    `bound` has those policies of `inputs` that apply to the principal. `columns` come from the document at
     `metadata_location`. Raises RestrictionNotExpressible if reading must be refused.
     """
     table = TableColumns(columns, inputs)
@@ -241,7 +249,7 @@ def restrictions_of(
 
 
 def _filter(row_filter: RowFilter, binder: TestBinder, problems: list[str]) -> Predicate:
-    """Return the predicate of one row filter: NEVER, with a problem, if a part of it cannot be bound."""
+    """Return the predicate of one row filter. If a part of it cannot be bound, return NEVER and add a problem."""
     try:
         return simplified(binder.predicate(row_filter.test))
     except FilterNotApplicable as error:
@@ -250,7 +258,10 @@ def _filter(row_filter: RowFilter, binder: TestBinder, problems: list[str]) -> P
 
 
 def _masks(mask: Mask, table: TableColumns, bound: BoundPolicy, problems: list[str]) -> list[Projection]:
-    """Return the projections of one mask, with a problem for each part that is applied more strictly than written."""
+    """Return the projections of one mask.
+
+    Add a problem for each part that is applied more strictly than it is written.
+    """
     exact, whole = table.masked(mask, bound, problems)
     found = []
     for field_id in sorted(exact | whole):
@@ -260,7 +271,8 @@ def _masks(mask: Mask, table: TableColumns, bound: BoundPolicy, problems: list[s
 
 
 def _applicable(action: Action, table: TableColumns, field_id: int, problems: list[str]) -> Action:
-    """Return the action, or the least one that applies to the column in all schemas.
+    """Return the action if it applies to the column in all schemas, else one that reveals nothing: null or the fixed
+    value.
 
     Raises RestrictionNotExpressible if none applies.
     """

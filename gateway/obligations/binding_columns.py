@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve the column names and tags of data policies to field ids, over every schema that a table has had.
+"""Resolve the column names and tags of data policies to field ids, in all schemas that a table has had.
 
-A mask covers more columns than its name has now: a column that was renamed, and a column that was dropped and added
-again under the name, stay masked. A row filter needs exactly one column of the current schema.
+A mask covers more columns than those that have its name now: a column that was renamed, and a column that was dropped
+and added again under the name, stay masked. A row filter needs exactly one column of the current schema.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakegate.restrictions.literals import NestedField
 
 
 class TableColumns:
-    """The columns of one table with their names in all schemas, and the tags on them."""
+    """The columns of one table with their names in all schemas, and the tags of the columns."""
 
     def __init__(self, columns: Columns, inputs: PolicyInputs) -> None:
         self._inputs = inputs
@@ -44,7 +44,8 @@ class TableColumns:
         return self._fields[field_id]
 
     def require_separable(self, masked: Collection[int]) -> None:
-        """Raise RestrictionNotExpressible if a masked column is inside another one in some schema, or contains one.
+        """Raise RestrictionNotExpressible if a masked column contains another masked one, or is inside of one, in some
+        schema.
 
         The protocol forbids projections on a column and on a part of it. It also forbids field ids below 1.
         """
@@ -95,7 +96,7 @@ class TableColumns:
             problems.append(f"the table has no column {name!r}: correct the name or bind the policy to other tables")
 
     def _containing(self, name: str) -> set[int]:
-        """Return the ids of columns that contain a nested field with this full dotted name in some schema."""
+        """Return the ids of columns that, in some schema, contain a nested field with this full dotted name."""
         wanted = fold(name)
         if "." not in wanted:
             return set()
@@ -107,13 +108,13 @@ class TableColumns:
         }
 
     def tag_name(self, reference: str) -> str:
-        """Return the name of the tag that a reference means, for messages."""
+        """Return the name of the tag that a reference (an id or a name) identifies, for messages."""
         return dict(self._inputs.tag_names).get(reference, reference)
 
     def _tags(self, reference: str) -> set[str]:
-        """Return the tags of the table that a reference means: one by its id, or those of a name.
+        """Return the table's tags that a reference identifies: the tag with this id, or those with this name.
 
-        Two tags of a project never differ in letter case only.
+        A tag of the table is one of the table itself or of one of its columns. Letter case of the name is ignored.
         """
         carried = {tag for tag, _ in self._inputs.tagged_fields}
         if reference in dict(self._inputs.tag_names):
@@ -123,8 +124,8 @@ class TableColumns:
     def _covered(self, tags: Collection[str]) -> set[int]:
         """Return the ids of the columns that one of the tags covers.
 
-        They are all columns for a tag on the table or above it. Otherwise they are the columns with one of the tags,
-        and all columns that ever shared a name with one.
+        A tag of the table or of a container covers all columns. Otherwise the columns with one of the tags are covered,
+        and all columns that ever had the same name as one of these.
         """
         if not self._tags_of_table.isdisjoint(tags):
             return set(self._fields)
@@ -133,11 +134,12 @@ class TableColumns:
         return tagged.union(*(self._ids[name] for name in names))
 
     def filtered(self, reference: ColumnReference, recorded: Iterable[int]) -> list[NestedField]:
-        """Return the current columns that a row filter means: one for a name, all that it covers for a tag.
+        """Return the current columns to which a reference in a row filter refers.
 
-        The result is empty if there is none, or if the name is ambiguous. A recorded column wins over a later column of
-        the name, because the filter was written for its values. Of columns whose names differ in letter case only, the
-        one with exactly this name wins.
+        A name refers to one column, a tag to all columns that it covers. The result is empty if there is none, or if
+        the name is ambiguous. A recorded column is preferred to a later column of the name, because the filter was
+        written for its values. Of columns whose names differ in letter case only, the one with exactly this name is
+        preferred.
         """
         if reference.tag is not None:
             ids = self._covered(self._tags(reference.tag))
@@ -153,9 +155,9 @@ class TableColumns:
 
 
 def unambiguous_names(columns: Columns, inputs: PolicyInputs) -> dict[int, str]:
-    """Return the names of the current columns, by field id, without names that another column has or had.
+    """Return the names of the current columns by field id. Names that another column has or had are left out.
 
-    Engines that refer to columns by name read an old snapshot by the names of its schema. There, a filter over such a
+    Engines that refer to columns by name read an old snapshot by the names of its schema. There, a filter with such a
     name could read another column. Letter case is ignored, because engines ignore it.
     """
     ids: dict[str, set[int]] = defaultdict(set)

@@ -163,7 +163,7 @@ def tags_of(definition: Definition) -> frozenset[str]:
 
 
 def with_tags(definition: Definition, refer: Callable[[str], str]) -> Definition:
-    """Return the definition with `refer` of each reference to a tag instead of the reference."""
+    """Return the definition with each reference to a tag replaced by the result of `refer`."""
     if not tags_of(definition):
         return definition
     referred: Definition = msgspec.convert(_referred(msgspec.to_builtins(definition), refer), Definition)
@@ -218,8 +218,8 @@ class DataPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a policy, as the decision reads it.
 
     `id` is the policy's UUID as text. With `allow_append`, a restricted principal may append rows through an enforcer.
-    `tag_ids` has (folded name, id) of the tags that the definition named when it was written: a tag that is renamed, or
-    a later one of its name, changes nothing.
+    `tag_ids` has (folded name, id) of the tags that the definition named when it was written. So the policy still
+    refers to the same tag after the tag was renamed, or after another tag got its name.
     """
 
     id: str
@@ -230,7 +230,7 @@ class DataPolicy(msgspec.Struct, frozen=True, kw_only=True):
     tag_ids: tuple[tuple[str, str], ...] = ()
 
     def with_tag_ids(self) -> DataPolicy:
-        """Return the policy with the ids of its tags instead of their names, where they are known."""
+        """Return the policy with the known tag ids instead of the tag names."""
         ids = dict(self.tag_ids)
         definition = with_tags(self.definition, lambda name: ids.get(fold(name), name))
         return msgspec.structs.replace(self, definition=definition)
@@ -251,7 +251,7 @@ class BoundPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyInputs(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about one table that the resolution of its policies needs, besides its schemas.
+    """Everything about one table, except its schemas, that is needed to apply its policies.
 
     `tagged_fields` has (tag id, field id) for each tag on a column, and (tag id, None) for tags of the table or of a
     container, which all columns inherit. `tag_names` maps tag ids to names. `former_columns` has (field id, name) of

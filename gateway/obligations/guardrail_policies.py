@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert the row filters and masks of guardrails (Rego) to data policies, so that one table binds both alike. Pure.
+"""Convert the row filters and masks of guardrails (Rego) to data policies, so that both are bound to a table alike.
+Pure.
 
-A guardrail states them for one question of one caller. So they apply to that caller without a binding or an exemption.
+A guardrail returns them for one question of one caller. So they apply to that caller without a binding or an exemption.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _test = msgspec.json.Decoder(Test)
 
 
 def policies_of(obligations: Obligations) -> tuple[BoundPolicy, ...]:
-    """Return the row filters and masks as policies in a fixed order; empty if there are none."""
+    """Return the row filters and masks among the obligations as policies, in a fixed order; empty if there are none."""
     definitions: list[Definition] = []
     for one in obligations:
         if isinstance(one, RowFilters):
@@ -42,7 +43,7 @@ def policies_of(obligations: Obligations) -> tuple[BoundPolicy, ...]:
 
 
 def without_policies(obligations: Obligations) -> Obligations:
-    """Return the obligations without those that `policies_of` converts."""
+    """Return the obligations without the row filters and masks that `policies_of` converts."""
     return Obligations.of(*(one for one in obligations if not isinstance(one, RowFilters | ColumnMasks)))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of obligations in results of guardrails (Rego): one field for each kind that has a name in Rego.
+"""The form of obligations in the results of guardrails (Rego): one field for each kind that has a name in Rego.
 
 The struct is generated from the kinds, and `gateway.opa.schema` generates the schema of guardrails from the struct. So
-each kind has only one declaration.
+each kind is declared only once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ else:
 
 
 def understood(stated: StatedObligations) -> Obligations:
-    """Convert to the obligations of the door. Raises ValueError for an invalid obligation."""
+    """Convert the fields to the obligations of the door. Raises ValueError for an invalid obligation."""
     found: list[Obligation] = []
     for name, kind in _STATED.items():
         value: Any = getattr(stated, name)

@@ -21,29 +21,33 @@ from lakegate.restrictions.predicates import ALWAYS, Predicate, all_of, canonica
 
 
 class Kind(ABC):
-    """The interface of every kind. `strictest` is associative, commutative and idempotent (property-tested).
+    """The interface of every kind of obligation. `strictest` is associative, commutative and idempotent
+    (property-tested).
 
-    `rego` is (name, type) of the kind's field in guardrails, None if guardrails cannot state the kind.
+    `rego` is (name, type) of the kind's field in guardrails, None if guardrails cannot demand the kind.
     """
 
     rego: ClassVar[tuple[str, Any] | None] = None
 
     @classmethod
     def stated(cls, value: Any) -> Self | None:
-        """Return the obligation for a value of the type in `rego`; None if the value restricts nothing.
+        """Return the obligation for a field value of a guardrail; None if the value restricts nothing.
 
-        Raises ValueError for an invalid value, and TypeError for a kind that guardrails cannot state.
+        Raises ValueError for an invalid value, and TypeError for a kind that guardrails cannot demand.
         """
         raise TypeError(f"guardrails cannot state {cls.__name__}")
 
     @property
     def about(self) -> str:
-        """Return the id of the restricted object; empty for the object of the decision. Only equal ids are merged."""
+        """Return the id of the restricted object; empty for the object of the decision.
+
+        Obligations are merged only if their ids are equal.
+        """
         return ""
 
     @abstractmethod
     def strictest(self, other: Self) -> Self:
-        """Return the obligation that satisfies both. Both must concern the same object."""
+        """Return an obligation that is at least as strict as both. Both must concern the same object."""
 
     @abstractmethod
     def audited(self) -> dict[str, int | bool]:
@@ -51,7 +55,7 @@ class Kind(ABC):
 
     @abstractmethod
     def identity(self) -> tuple[Any, ...]:
-        """Return the values that distinguish two obligations of the kind, in types that MessagePack has."""
+        """Return the values that distinguish two obligations of the kind, as types that MessagePack can encode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,7 @@ class AppendOnly(Kind):
 
 @dataclass(frozen=True, slots=True)
 class _Texts(Kind):
-    """Mixin for kinds that are a set of texts. They merge to their union."""
+    """Mixin for kinds that are a set of texts. Merging two of them gives the union."""
 
     texts: frozenset[str]
 
@@ -134,7 +138,7 @@ class _Texts(Kind):
 
 @dataclass(frozen=True, slots=True)
 class HiddenOperations(_Texts):
-    """Operations that the catalog's configuration does not advertise."""
+    """Operations that the response of `GET /v1/config` must not list."""
 
     rego: ClassVar[tuple[str, Any] | None] = ("hide_operations", tuple[str, ...])
 

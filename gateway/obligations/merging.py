@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The obligations of one decision, merged to the strictest of each kind and identified by one digest."""
+"""The obligations of one decision: merged to the strictest of each kind, and identified by one digest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _encoder = msgspec.msgpack.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class Obligations:
-    """At most one obligation of each kind for each object, in the order of KINDS. Only `of` and `merged` create it."""
+    """At most one obligation of each kind for each object, in the order of KINDS. Create it with `of` or `merged`
+    only.
+    """
 
     each: tuple[Obligation, ...] = ()
 
@@ -33,7 +35,7 @@ class Obligations:
         return cls(tuple(one for _, one in sorted(found.items(), key=lambda item: item[0])))
 
     def merged(self, *others: Obligations) -> Obligations:
-        """Return the obligations that satisfy these and all `others`. Associative, commutative and idempotent."""
+        """Return the merge of these obligations and all `others`. It is associative, commutative and idempotent."""
         return Obligations.of(*self, *(one for other in others for one in other))
 
     def __iter__(self) -> Iterator[Obligation]:
@@ -55,7 +57,7 @@ class Obligations:
         return hashlib.sha256(_encoder.encode(parts)).digest()[:16]
 
     def audited(self) -> Mapping[str, int | bool]:
-        """Return the fields for the audit record: numbers are summed over objects, False is left out."""
+        """Return the fields for the audit record. Numbers are summed over all objects, and False is left out."""
         found: dict[str, int | bool] = {}
         for one in self.each:
             for name, value in one.audited().items():

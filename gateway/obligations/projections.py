@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the projections of all columns that a principal may not read, and the strictest of each column.
+"""Compute the projection of each column that a principal may not read: the replacement of its values in
+`read-restrictions`.
 
-The protocol allows one projection for a column, and a reader that receives two must fail. The merge does not depend on
-the order of the projections.
+If a column has several projections, they are merged into the strictest. The protocol allows one projection for a
+column, and a reader that receives two must fail. The merge does not depend on the order of the projections.
 
 Columns are identified by their field id, which a rename keeps and which is never reused. A column that is dropped and
 added again is a different column. Every column without a grant is withheld, in every schema of the table: a reader may
@@ -39,7 +40,7 @@ _BELOW: Final[Mapping[Action, frozenset[Action]]] = {
 
 
 def _lower_bounds(action: Action) -> frozenset[Action]:
-    """Return the actions that reveal no more than `action`, with itself."""
+    """Return `action` and all actions that reveal no more than `action`."""
     return frozenset({action}).union(*map(_lower_bounds, _BELOW[action]))
 
 
@@ -52,15 +53,18 @@ def reveals_no_more(one: Action, other: Action) -> bool:
 
 
 def meet(one: Action, other: Action) -> Action:
-    """Return the action that reveals most of all those that reveal no more than `one` and no more than `other`.
+    """Return, of the actions that reveal no more than `one` and no more than `other`, the one that reveals most.
 
-    Associative, commutative and idempotent. Two actions of different families give the fixed value.
+    It is associative, commutative and idempotent. For two actions of different families it is the fixed value.
     """
     return max(_LOWER_BOUNDS[one] & _LOWER_BOUNDS[other], key=lambda action: len(_LOWER_BOUNDS[action]))
 
 
 def strictest(candidates: Mapping[int, Sequence[Projection]]) -> tuple[Projection, ...]:
-    """Return one projection for each field id, in the order of ids: the meet of its candidates."""
+    """Return one projection for each field id, ordered by id.
+
+    Its action is the `meet` of all candidates for the field.
+    """
     return tuple(
         Projection(field_id, reduce(meet, (each.action for each in some)))
         for field_id, some in sorted(candidates.items())
@@ -78,7 +82,7 @@ class _Schema(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class _Document(msgspec.Struct, frozen=True, rename="kebab"):
-    """The decoded members of a metadata document. All others, such as snapshots, are skipped.
+    """The decoded members of a metadata document. All other members, such as snapshots, are skipped.
 
     A document of format version 1 may have only `schema`.
     """
@@ -89,7 +93,7 @@ class _Document(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Columns(msgspec.Struct, frozen=True):
-    """The top-level columns of a table: those of its current schema, and of every schema in its document."""
+    """The top-level columns of a table: those of its current schema, and those of every schema in its document."""
 
     current: tuple[NestedField, ...]
     schemas: tuple[tuple[NestedField, ...], ...]
@@ -99,18 +103,26 @@ class Columns(msgspec.Struct, frozen=True):
         return next((field.id for field in self.current if field.name == name), None)
 
     def meant(self, name: str, *, one: bool) -> list[NestedField]:
-        """Return the current columns with the name, in any letter case. With `one`, only that of exactly the name."""
+        """Return the current columns with the name, in any letter case.
+
+        With `one`, return only the column with exactly this name, if there is one.
+        """
         found = [field for field in self.current if fold(field.name) == fold(name)]
         return [field for field in found if one and field.name == name] or found
 
     def dropped(self, name: str) -> int | None:
-        """Return the field id of the dropped column that had this name: the highest id of several, None without one."""
+        """Return the field id of the dropped column that had this name.
+
+        Return the highest id if there are several such columns, and None if there is none.
+        """
         now = {field.id for field in self.current}
         had = [field.id for schema in self.schemas for field in schema if field.name == name and field.id not in now]
         return max(had, default=None)
 
     def ids_of_name(self, name: str) -> frozenset[int]:
-        """Return the field ids of all columns with this name in any schema, letter case and Unicode form."""
+        """Return the field ids of all columns that have this name in any schema, in any letter case and Unicode
+        form.
+        """
         everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
         key = fold(name)
         return frozenset(field.id for field in everywhere if fold(field.name) == key)
@@ -120,7 +132,10 @@ class Columns(msgspec.Struct, frozen=True):
         return any(name in paths(field.type, field.name) for field in self.current)
 
     def name_of(self, field_id: int) -> tuple[str | None, bool]:
-        """Return (name, True if the current schema has the column). A dropped column has its last name, or None."""
+        """Return (name, True if the current schema has the column).
+
+        For a dropped column, the name is the last one in the document's schemas, or None if no schema has it.
+        """
         for field in self.current:
             if field.id == field_id:
                 return field.name, True
@@ -128,10 +143,10 @@ class Columns(msgspec.Struct, frozen=True):
         return (had[-1] if had else None), False
 
     def readable_by_name(self, granted: Collection[int]) -> list[str]:
-        """Return the names of granted columns for an engine that refers to columns by name and not by field id.
+        """Return the names of granted columns, for an engine that refers to columns by name instead of field id.
 
-        Such an engine reads an old snapshot with the schema of that snapshot, and does not state the schema of a name.
-        So a name is left out if an unreadable column has or had it, in any schema, letter case and Unicode form.
+        Such an engine reads an old snapshot by the names of that snapshot's schema, and does not tell which schema it
+        uses. So a name is left out if an unreadable column has or had it, in any schema, letter case and Unicode form.
         """
         readable = self.readable(granted)
         everywhere = (field for schema in (*self.schemas, self.current) for field in schema)
@@ -139,7 +154,10 @@ class Columns(msgspec.Struct, frozen=True):
         return [field.name for field in self.current if field.id in readable and fold(field.name) not in others]
 
     def readable(self, granted: Collection[int]) -> frozenset[int]:
-        """Return the ids of `granted` that are in the current schema: a grant on a dropped column has no effect."""
+        """Return those of the ids `granted` that are in the current schema.
+
+        A grant on a dropped column has no effect.
+        """
         return frozenset(field.id for field in self.current if field.id in granted)
 
 
@@ -159,11 +177,12 @@ def columns_of(document: bytes) -> Columns:
 
 
 def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, ...]:
-    """Return a projection for each top-level column of any schema without a grant, in the order of field ids.
+    """Return a projection for each top-level column without a grant, of every schema, ordered by field id.
 
-    The projection is null if the column is optional in all schemas, and the fixed value of its type if one requires it.
-    Raises RestrictionNotExpressible if neither is possible, and if a top-level column of one schema is nested in
-    another schema: hiding one would hide part of the other, and the protocol forbids naming both.
+    The projection is null if the column is optional in all schemas, and the fixed value of its type if a schema
+    requires it. Raises RestrictionNotExpressible if neither is possible. It is also raised if a top-level column of one
+    schema is nested in another schema: hiding one would hide part of the other, and the protocol forbids projections on
+    both.
     """
     schemas = (*columns.schemas, columns.current)
     top = {field.id for schema in schemas for field in schema}
@@ -177,7 +196,7 @@ def held_back(granted: AbstractSet[int], columns: Columns) -> tuple[Projection, 
 
 
 def _action(fields: Sequence[NestedField]) -> Action:
-    """Return the action for one column, given its definitions in all schemas.
+    """Return the action that withholds one column, given its definitions in all schemas.
 
     Raises RestrictionNotExpressible if none applies.
     """
@@ -193,7 +212,7 @@ def _action(fields: Sequence[NestedField]) -> Action:
 
 
 def ids_within(kind: Type) -> Iterable[int]:
-    """Yield the field ids of all fields within a column of the type."""
+    """Yield the field ids of all fields inside of a column of this type."""
     match kind:
         case StructType(fields=fields):
             for field in fields:
@@ -212,7 +231,7 @@ def ids_within(kind: Type) -> Iterable[int]:
 
 
 def paths(kind: Type, at: str) -> Iterable[str]:
-    """Yield the dotted names of all fields within a column, in the notation of engines."""
+    """Yield the dotted names of all fields inside of a column, in the notation of engines."""
     match kind:
         case StructType(fields=fields):
             for field in fields:

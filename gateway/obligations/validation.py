@@ -47,7 +47,7 @@ LONGEST_TEXT: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class DefinitionProblem:
-    """A problem of a definition. `pointer` is a JSON pointer (RFC 6901) into the definition."""
+    """A problem in a definition. `pointer` is a JSON pointer (RFC 6901) into the definition."""
 
     pointer: str
     problem: str
@@ -70,7 +70,7 @@ def problems_of(definition: Definition, columns: Columns | None) -> list[Definit
 
 
 class _Check:
-    """The checks of one definition, with the numbers of tests and literals so far."""
+    """Checks one definition. It counts the tests and literals so far."""
 
     def __init__(self, table: TableColumns | None, columns: Columns | None) -> None:
         self._table = table
@@ -79,7 +79,7 @@ class _Check:
         self._literals = 0
 
     def limits(self) -> Iterator[DefinitionProblem]:
-        """Yield the problems of the whole filter."""
+        """Yield the problems of the whole filter, such as too many tests."""
         if self._tests > MOST_TESTS:
             yield DefinitionProblem("/test", f"the filter has {self._tests} tests: at most {MOST_TESTS} are allowed")
         if self._literals > MOST_LITERALS:
@@ -108,7 +108,7 @@ class _Check:
     def _named(self, reference: ColumnReference) -> list[NestedField]:
         """Return the current columns with the name, in any letter case and Unicode form.
 
-        There are none for a tag, or without a table.
+        The result is empty for a reference to a tag, or if no columns were given.
         """
         if self._columns is None or reference.name is None:
             return []

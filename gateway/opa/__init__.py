@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The adapter to OPA, the policy engine.
 
-`decider` queries one fixed path, `answers` defines the bodies of OPA's responses, and `cache` caches answers. `schema`
-generates the schemas of the policy input and of guardrails.
+`decider` queries one fixed path and decodes OPA's responses, and `cache` caches results. `schema` generates the schemas
+of the policy input and of guardrails.
 
 Reasons against `opa-python-client`, tested in version 3.0.0 with OPA 1.22 and `policies/system/authz.rego`:
 

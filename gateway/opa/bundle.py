@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies as an OPA bundle: one reproducible file, which can be signed.
+"""Build policies into an OPA bundle: one reproducible file, which can be signed.
 
 The bundle of the gateway's OPA contains the rules and the policy data. It owns both, so OPA refuses to change them by
 its data API. The bundle of the OPA beside Trino contains the bridge.
@@ -31,14 +31,14 @@ _SHORTEST_SECRET = 32
 
 
 class BundleName(StrEnum):
-    """The bundles: for the OPA of the gateway, and for the OPA beside Trino."""
+    """The two bundles: for the OPA of the gateway, and for the OPA beside Trino."""
 
     GATEWAY = "gateway"
     TRINO = "trino"
 
 
 class SigningAlgorithm(StrEnum):
-    """The algorithms of signatures that OPA verifies and that this module writes."""
+    """The signature algorithms that this module writes and OPA verifies."""
 
     RS256 = "RS256"
     ES256 = "ES256"
@@ -46,7 +46,7 @@ class SigningAlgorithm(StrEnum):
 
 
 class InvalidSigningKey(Exception):
-    """The key is not one of the algorithm. The message does not contain the key."""
+    """The key does not fit the algorithm. The message does not contain the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SigningKey:
     key: str = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Raise InvalidSigningKey if the key is not one of the algorithm."""
+        """Raise InvalidSigningKey if the key does not fit the algorithm."""
         self.sign(b"{}")
 
     def sign(self, payload: bytes) -> str:
@@ -72,7 +72,7 @@ class SigningKey:
 
     @property
     def fingerprint(self) -> str:
-        """Return a short digest of the algorithm and the key, to recognise a replaced key."""
+        """Return a short digest of the algorithm and the key, by which a replaced key is recognized."""
         return hashlib.sha256(f"{self.algorithm}\0{self.key}".encode()).hexdigest()[:8]
 
     def _imported(self) -> RSAKey | ECKey | OctKey:
@@ -101,7 +101,7 @@ _WANTED = {
 class PolicyBundle:
     """A bundle file. The revision is a digest of its rules and data; OPA writes it to its decision log.
 
-    `entity_tag` is equal for equal content and the same key, in every process.
+    `entity_tag` is equal in every process for the same content and key.
     """
 
     content: bytes = field(repr=False)
@@ -161,13 +161,16 @@ def json_of(file: str, content: bytes) -> Any:
 
 
 def _root(package: str) -> str:
-    """Return the root that contains a package. OPA keeps data of its own below `system`, so that is not one root."""
+    """Return the bundle root that contains a package.
+
+    `system` alone is no root, because OPA keeps data of its own below it.
+    """
     parts = package.split(".")
     return "/".join(parts[:2]) if parts[0] == "system" else parts[0]
 
 
 def _canonical(value: Any) -> bytes:
-    """Return the form of a JSON document that OPA hashes: sorted keys, no spaces, and Go's escapes."""
+    """Return a JSON document in the form that OPA hashes: sorted keys, no spaces, and Go's escapes."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").encode()
 
@@ -185,7 +188,10 @@ def _signatures(files: Mapping[str, bytes], key: SigningKey) -> bytes:
 
 
 def _archive(files: Mapping[str, bytes]) -> bytes:
-    """Return a compressed archive without modification times and owners. Raises InvalidPolicies for a path too long."""
+    """Return a compressed archive without modification times and owners.
+
+    Raises InvalidPolicies if a path is too long.
+    """
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache answers of the policies, and the callers about which no guardrail can speak.
+"""Cache results of the policies, and the callers that no guardrail can restrict ("silent" callers).
 
-Questions of a caller about which no guardrail can speak are allowed without asking OPA.
+Questions of a silent caller are allowed without a request to OPA.
 
-An answer without `valid_until` is not cached. The cache key is the whole input without the time and the request id. A
-cached answer is used only while OPA has the same revision of policies and policy data. The revision is read twice a
-second, so a cached answer is used for at most one second after a change. While the revision cannot be read, no cached
-answer is used.
+A result without `valid_until` is not cached. The cache key is the whole input without the time and the request id. A
+cached result is used only while OPA has the same revision of policies and policy data. The revision is read twice a
+second, so a cached result is used for at most one second after a change. While the revision cannot be read, no cached
+result is used.
 
-A caller that returns is evaluated partially once (`residual`), in the background. While that runs, and unless it proves
-silence, its questions are sent as before. A proof is valid for exactly this caller, with all of its roles, and for this
-revision of policies and policy data. It ends with the revision, and after a time in any case.
+For a caller that sends repeated questions, OPA evaluates the guardrails partially once (`explanation.py`), in the
+background. Until this proves that the caller is silent, its questions are sent as before. A proof is valid for exactly
+this caller, with all of its roles, and for this revision of policies and policy data. It also expires after a time.
 
-A proof names the policy data, and with bundles the rules, that OPA evaluated. Without bundles, only the reads of the
-revision before and after it name the rules. Behind a load balancer these reads may reach another server, so that such a
-proof is valid for a shorter time.
+A proof contains the hash of the policy data, and with bundles also that of the rules, that OPA evaluated. Without
+bundles, only the revisions that are read before and after it identify the rules. Behind a load balancer another server
+may answer these reads, so such a proof is valid for a shorter time.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class PartialEvaluation(Protocol):
     """The decider that evaluates the guardrails for one caller: `OpaDecider`, or a table in tests."""
 
     async def revision(self) -> str | None:
-        """Return the revision of policies and policy data, None if it is unknown. Raises DecisionEngineUnavailable."""
+        """Return the revision of policies and policy data; None if it is unknown. Raises DecisionEngineUnavailable."""
         ...
 
     async def silence(self, actor: PolicyActor) -> Proof | None:
-        """Return the proof that no guardrail can speak about a caller, or None. Raises DecisionEngineUnavailable."""
+        """Return the proof that no guardrail can restrict this caller, or None. Raises DecisionEngineUnavailable."""
         ...
 
 
@@ -79,10 +79,10 @@ class _Caller:
 
 @dataclass(slots=True)
 class SilentCallers:
-    """The callers that need no question, for one revision at a time. `clear` is called when the revision changes.
+    """The callers that no guardrail can restrict, for one revision of the policies at a time.
 
     `known_revision` returns the revision that OPA has according to a read within the last second, else None. `callers`
-    is the maximum number of callers that are remembered. One evaluation runs at a time.
+    is the maximum number of callers in memory. One evaluation runs at a time.
     """
 
     policies: PartialEvaluation
@@ -101,12 +101,15 @@ class SilentCallers:
         self._seen = LRUCache(maxsize=self.callers)
 
     def has(self, actor: PolicyActor) -> bool:
-        """Return True if no guardrail can speak about this caller. The caller of this method checks the revision."""
+        """Return True if no guardrail can restrict this caller.
+
+        The code that calls this method must check the revision.
+        """
         seen = self._seen.get(actor)
         return seen is not None and self.clock() < seen.silent_until
 
     def heard_nothing(self, actor: PolicyActor) -> None:
-        """Count a result without reasons and obligations, and start the evaluation of a caller that returns."""
+        """Count a result without reasons and obligations. After enough of them, start the evaluation of this caller."""
         seen = self._seen.get(actor)
         if seen is None:
             seen = self._seen[actor] = _Caller()
@@ -121,7 +124,7 @@ class SilentCallers:
         )
 
     def clear(self) -> None:
-        """Forget all callers: OPA has other policies or other policy data."""
+        """Remove all callers, because OPA has other policies or other policy data."""
         self._seen.clear()
         self._in_vain = 0
 
@@ -133,7 +136,7 @@ class SilentCallers:
                 await self._running
 
     async def _evaluate(self, actor: PolicyActor, seen: _Caller) -> None:
-        """Evaluate the guardrails for one caller, and remember the result if it belongs to the known revision."""
+        """Evaluate the guardrails for one caller. Keep the result if it belongs to the known revision."""
         try:
             before = await self.policies.revision()
             began = self.clock()
@@ -194,9 +197,9 @@ class CachedPolicies:
     """Implementation of `gateway.access.ports.Policies` with a cache. It caches only while the task `watch` runs.
 
     `entries` is the maximum number of cached requests. The revision is read every `poll_seconds`, and is valid for
-    twice that time after it was read. `silent_callers` is the maximum number of callers that are remembered because no
-    guardrail can speak about them; 0 asks OPA about every caller. A caller is evaluated at the question with the number
-    `silent_at_question`.
+    twice that time after it was read. `silent_callers` is the maximum number of callers in memory that no guardrail can
+    restrict; with 0, every question is sent to OPA. A caller is evaluated when it has sent `silent_at_question`
+    questions.
     """
 
     def __init__(
@@ -224,7 +227,7 @@ class CachedPolicies:
         )
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """Return one result for each check. Raises the errors of the decider."""
+        """Return one result for each question. Raises the errors of the decider."""
         revision = self._known_revision()
         if revision is not None and self._silent is not None:
             silent = self._silent.has(request.actor)
@@ -248,7 +251,7 @@ class CachedPolicies:
         return answers.decisions
 
     async def look(self) -> None:
-        """Read the revision once, and clear the cache if it has changed. During an outage the revision is unknown."""
+        """Read the revision once, and clear the cache if the revision has changed. During an outage it is unknown."""
         requested_at = self._clock()
         try:
             revision = await self._policies.revision()
@@ -282,6 +285,6 @@ def _is_plain(answer: PolicyAnswer) -> bool:
 
 
 def _key(request: PolicyRequest) -> bytes:
-    """Return a digest of the input without the time and the request id, which differ in each request."""
+    """Return a digest of the request without the time and the request id, which differ in each request."""
     context = msgspec.structs.replace(request.context, time="", request_id="")
     return hashlib.sha256(_encoder.encode(msgspec.structs.replace(request, context=context))).digest()

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query OPA for decisions and reject incomplete or malformed answers.
+"""Query OPA for decisions, and reject incomplete or malformed responses.
 
-The bodies of OPA's responses. Every field that limits an allow is required and must not be null.
-
-A field that is missing, unknown or of another type invalidates the whole response: a lost obligation must not be read
-as the absence of obligations.
+In the structs of the responses, every field that limits an allow is required and must not be null. A field that is
+missing, unknown or of another type invalidates the whole response: a lost obligation must not be read as the absence of
+obligations.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class WireAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     obligations: StatedObligations
 
     def understood(self) -> PolicyAnswer:
-        """Convert to the result of the door. An invalid obligation denies, as `policies/gateway/main.rego` does."""
+        """Convert it to a result of the door. An invalid obligation denies, as in `policies/gateway/main.rego`."""
         try:
             obligations = understood(self.obligations)
         except ValueError as invalid:
@@ -59,7 +58,7 @@ class WireAnswers(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     revision: str | msgspec.UnsetType = msgspec.UNSET
 
     def understood(self) -> PolicyAnswers:
-        """Convert to the results of the door."""
+        """Convert them to the results of the door."""
         return PolicyAnswers(
             decisions=tuple(answer.understood() for answer in self.decisions),
             valid_until=None if self.valid_until is msgspec.UNSET else self.valid_until,
@@ -144,17 +143,17 @@ class OpaDecider:
         self._session: aiohttp.ClientSession | None = None
 
     async def decide(self, request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
-        """Return one result per check of `request`, in order.
+        """Return one result for each question of `request`, in order.
 
-        Raises DecisionEngineUnavailable if OPA does not respond in time, or if its response is not exactly one complete
-        answer per question: a missing result must not allow (LG-DEC-23 in `docs/threats.md`).
+        Raises DecisionEngineUnavailable if OPA does not respond in time, or if its response does not have exactly one
+        complete result for each question: a missing result must not allow (LG-DEC-23 in `docs/threats.md`).
         """
         return (await self.evaluate(request)).decisions
 
     async def evaluate(self, request: PolicyRequest) -> PolicyAnswers:
-        """Return the results, the time until which they are valid, if stated, and their revision.
+        """Return the results, their revision, and the time until which they are valid if the policies give one.
 
-        Raises DecisionEngineUnavailable as `decide`.
+        Raises DecisionEngineUnavailable as `decide` does.
         """
         given = _decoded(await self._query(_DECISIONS, msgspec.json.encode(_OpaInput(request))), Decided).result
         if given is msgspec.UNSET:
@@ -176,7 +175,7 @@ class OpaDecider:
         return _decoded(await self._query(_REVISION, _NO_INPUT), _Revision).result or None
 
     async def silence(self, actor: PolicyActor) -> explanation.Proof | None:
-        """Return the proof that no guardrail can speak about this caller; None if there is none.
+        """Return the proof that no guardrail can restrict this caller; None if there is none.
 
         Raises DecisionEngineUnavailable.
         """
@@ -230,7 +229,8 @@ class OpaDecider:
         )
 
     async def _send_twice(self, path: str, body: bytes) -> tuple[int, str, bytes]:
-        """Return (status, media type, body). Retry once after a failure of the server or of the connection.
+        """Send a request and return (status, media type, body). Retry once after a failure of the server or of the
+        connection.
 
         A failed policy is not retried. Raises the errors of the HTTP client.
         """
@@ -259,7 +259,7 @@ class OpaDecider:
 
 
 def _refused(status: int) -> str | None:
-    """Return the reason with the remedy if the status means a wrong token, else None."""
+    """Return the reason with the remedy if the status means that OPA rejects the gateway's token, else None."""
     if status not in (401, 403):
         return None
     return f"OPA rejected the gateway's token with status {status}. Correct LAKEGATE__OPA__TOKEN."
@@ -274,7 +274,7 @@ def _decoded(body: bytes, kind: type[Answer]) -> Answer:
 
 
 def _failed_at(status: int, body: bytes) -> str | None:
-    """Return the error codes and positions of a failed policy evaluation; None if the response is not such a failure.
+    """Return the error codes and positions if the response reports a failed evaluation, else None.
 
     The message of the error is left out, because it may quote the input.
     """

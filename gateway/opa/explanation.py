@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide from OPA's explanation of a partial evaluation whether its result can be trusted.
+"""Decide from OPA's explanation whether its partial evaluation of the guardrails for one caller can be trusted.
 
-Partial evaluation is no proof by itself. It differs from a decision in these ways, and a decision is what counts:
+Partial evaluation alone is no proof that a decision would have the same result. It differs from a decision in these
+ways:
 
 - It treats an error of a built-in function as false. The explanation has such a failure only as a failed expression. A
   failure of a function that may raise an error is therefore not accepted. Rules of the package `gateway.residual`
@@ -11,19 +12,15 @@ Partial evaluation is no proof by itself. It differs from a decision in these wa
 - It does not notice that a function, or a rule, has two values.
 - It ignores an error below `not`.
 
-Therefore every evaluated expression and the head of every evaluated rule must have a form that is known to be
-evaluated correctly. A form that is not listed here is not accepted.
+Therefore every evaluated expression and the head of every evaluated rule must have a form that is known to be evaluated
+correctly. A form that is not listed here is not accepted.
 
 One difference is accepted: an error of a built-in function or an object comprehension that depends on the question, in
 a rule that cannot apply to the caller for another reason. A decision with this error fails, although nothing is denied.
 
-Read OPA's partial evaluation of the guardrails for one caller (`policies/gateway/residual.rego`).
-
-The caller is known, the circumstances and the questions are unknown. If nothing but the first member of `speaks` is
-left, no guardrail can deny a question of this caller or add an obligation. A response that is not exactly of this form
-proves nothing.
-
-Partial evaluation alone is no proof. The gateway therefore reads how OPA got there, too.
+In the evaluation (`policies/gateway/residual.rego`), the caller is known; the circumstances and the questions are
+unknown. If nothing but the first member of `speaks` is left, no guardrail can deny a question of this caller or add an
+obligation. A response that is not exactly of this form proves nothing.
 """
 
 from __future__ import annotations
@@ -88,7 +85,8 @@ _nodes = msgspec.json.Decoder(Any)
 
 
 def is_trustworthy(events: list[Event]) -> bool:
-    """Return True if every step was evaluated as in a decision, and errors of built-in functions are reported.
+    """Return True if every step was evaluated as a decision would evaluate it, and errors of built-in functions are
+    reported.
 
     Raises msgspec.DecodeError for a malformed event.
     """
@@ -101,7 +99,9 @@ def is_trustworthy(events: list[Event]) -> bool:
 
 
 def _failures_are_harmless(events: Iterable[Event]) -> bool:
-    """Return True if errors of built-in functions are reported, and none but the expected one can be among these."""
+    """Return True if errors of built-in functions are reported, and the only failure that may be one is the expected
+    one.
+    """
     reported = False
     for event in events:
         if event.op != "fail" or event.type == "rule":
@@ -117,7 +117,9 @@ def _failures_are_harmless(events: Iterable[Event]) -> bool:
 
 
 def _never_raises(terms: Any) -> bool:
-    """Return True for an expression without a call, a call of a rule, or a call of an operator that never raises."""
+    """Return True for an expression that is not a call, or that calls a rule or an operator that never raises an
+    error.
+    """
     match terms:
         case {"type": kind}:
             return kind in _PLAIN_TERMS
@@ -129,7 +131,7 @@ def _never_raises(terms: Any) -> bool:
 
 
 def _forms_are_known(events: Iterable[Event]) -> bool:
-    """Return True if each evaluated expression, and the head of each evaluated rule, has a form that is accepted."""
+    """Return True if each evaluated expression, and the head of each evaluated rule, has an accepted form."""
     evaluated = {bytes(event.node) for event in events if event.op == "eval"}
     entered = {bytes(event.node) for event in events if event.op == "enter" and event.type == "rule"}
     return all(_is_known_expression(_nodes.decode(node)) for node in evaluated) and all(
@@ -147,7 +149,7 @@ def _is_known_head(rule: Any) -> bool:
 
 
 def _is_known_expression(expression: Any) -> bool:
-    """Return True for a call, a term or `every`, without `with`."""
+    """Return True for an expression without `with` that is a call, a term or `every`."""
     if not isinstance(expression, dict) or expression.keys() - _FIELDS_OF_EXPRESSIONS:
         return False
     match expression.get("terms"):
@@ -189,7 +191,7 @@ def _is_constant(term: Any) -> bool:
 
 
 def _error_was_ignored(events: Iterable[Event]) -> bool:
-    """Return True if an expression has neither an end nor a failure: its evaluation stopped with an error."""
+    """Return True if an expression neither ended nor failed, because an error stopped its evaluation."""
     open_: set[tuple[int, int]] = set()
     for event in events:
         if event.type != "expr" or event.op not in ("eval", "redo", "fail"):
@@ -209,7 +211,10 @@ def _error_was_ignored(events: Iterable[Event]) -> bool:
 
 
 def _value_may_conflict(events: Iterable[Event]) -> bool:
-    """Return True if a function or a rule may have two values where it is called: OPA would refuse a decision."""
+    """Return True if a function or a rule may have two values in one call.
+
+    A decision with such a conflict would fail.
+    """
     calls = _Calls()
     values: dict[int, Any] = {}
     for event in events:
@@ -227,10 +232,10 @@ def _value_may_conflict(events: Iterable[Event]) -> bool:
 
 
 class _Calls:
-    """Numbers of the calls to which evaluations of rules belong.
+    """Assigns the events of rules to numbered calls.
 
     A call begins with the event `index` of the calling query. Its rules are evaluated in turn. Between `exit` and
-    `redo` of one, the calling query continues, perhaps with other calls.
+    `redo` of one rule, the calling query continues, perhaps with other calls.
     """
 
     def __init__(self) -> None:
@@ -240,7 +245,7 @@ class _Calls:
         self._number = 0
 
     def of(self, event: Event) -> int | None:
-        """Return the number of the call that the event of a rule belongs to; None if it is not known."""
+        """Return the number of the call to which the event of a rule belongs; None if it is not known."""
         caller = event.parent_id
         if event.op == "index":
             self._begun.add(event.query_id)
@@ -272,7 +277,7 @@ _UNKNOWN_RULES: Final = "unknown"
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """A proof that no guardrail can speak about a caller: the hashes of the rules and of the policy data.
+    """A proof that no guardrail can restrict a caller: the hashes of the rules and of the policy data.
 
     `rules` is None if OPA has no bundles: the revision of its rules is unknown in a partial evaluation.
     """
@@ -324,7 +329,7 @@ def proof_in(body: bytes) -> Proof | None:
 
 
 def _only_the_revision(queries: list[Any]) -> Proof | None:
-    """Return the proof if the only remaining query is `x = "revision …"`."""
+    """Return the proof if the only query that remains is `x = "revision …"`, else None."""
     match queries:
         case [
             [

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of the policies: those of the package, and those of a policy repository, which are added to them.
+"""The policy files: those of the package, and those that a policy repository adds.
 
 A policy repository adds guardrails, a package `lakegate.changes`, tests, and policy data. It replaces no rule of the
 package. A directory that contains `gateway/main.rego` is a complete set of policies. It is accepted only on request,
-and never replaces `system.authz`, the rules about the callers of OPA. :mod:`gateway.opa.additions` checks the rules of
-both.
+and never replaces `system.authz`, the rules about the callers of OPA. `check_additions` checks the rules of both.
 
-List the built-in functions and the documents below `data` that the rules of a policy repository may use.
-
-OPA's environment contains its tokens, and `data.system.authz` reads them. The message of a denial reaches the caller,
-and a function such as `http.send` sends what it is given. Rego cannot make a rule private, so each file is checked
-by its syntax tree, whatever its folder. Files that equal those of the package are not checked.
+Only listed built-in functions and documents below `data` may be used in the rules of a policy repository. OPA's
+environment contains its tokens, and `data.system.authz` reads them. The message of a denial reaches the caller, and a
+function such as `http.send` sends what it is given. Rego cannot make a rule private, so the syntax tree of each file is
+checked, whatever its folder. Files that equal those of the package are not checked.
 """
 
 from __future__ import annotations
@@ -36,9 +34,10 @@ _LARGEST = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class PolicySource:
-    """A directory of policies that are not the package's: a policy repository, or a complete set.
+    """A directory of policies other than the package's: a policy repository, or a complete set.
 
-    The program `opa` parses the files, to check what their rules use. `complete` accepts a complete set of policies.
+    The program `opa` parses the files, to check which functions and documents their rules use. With `complete`, a
+    complete set of policies is accepted.
     """
 
     directory: Path
@@ -66,7 +65,7 @@ def policy_directory(directory: Path) -> Path:
 
 
 def policy_files(source: PolicySource | None) -> dict[str, bytes]:
-    """Return the content of all files by their path. None: the policies of the package alone.
+    """Return the content of all files by their path. Without a `source`, these are the policies of the package alone.
 
     Tests are included. The tests of the package are left out if a policy repository adds guardrails, because they
     describe the package's own rules.
@@ -154,7 +153,9 @@ def _content(file: Path) -> bytes:
 
 
 def _check_place(file: Path, name: str) -> None:
-    """Raise InvalidPolicies if a file of policy data would be another document, or if a file is not a policy."""
+    """Raise InvalidPolicies if OPA would load a file of policy data as another document, or if a file is not a policy
+    file.
+    """
     if file.name == _DATA:
         if not name.startswith("policy_data/") or name.count("/") < 2:
             raise InvalidPolicies(f"{file}: policy data must be in a file policy_data/<name>/data.json; move it there.")
@@ -216,9 +217,9 @@ _BRIDGE = "trino"
 
 
 def check_additions(opa: Path, added: Mapping[str, bytes], *, complete: bool) -> None:
-    """Check the rules that are added to those of the package. `complete`: they replace them.
+    """Check the rules that are added to those of the package, or that replace them (`complete`).
 
-    `added` are the files by their path, without those that equal a file of the package. The program `opa` parses them.
+    `added` are the files by their path, without files that equal one of the package. The program `opa` parses them.
 
     Raises:
         InvalidPolicies: a file cannot be parsed, or uses something that is not allowed. The message names each.

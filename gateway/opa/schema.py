@@ -76,7 +76,9 @@ def input_schema() -> str:
 
 
 def operation_names() -> set[str]:
-    """Return the names of all operations that the policies receive: those of requests, tasks and checks of rights."""
+    """Return the names of all operations that the policies receive: operations of requests, tasks and checks of
+    rights.
+    """
     import gateway.access.operations as package
 
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -87,7 +89,7 @@ def operation_names() -> set[str]:
 
 
 def fact_names() -> set[str]:
-    """Return the names of all facts: the keys that are written in the functions of the door that return facts."""
+    """Return the names of all facts: the keys that the functions of the door write into facts."""
     names = set()
     for file in (Path(__file__).resolve().parents[1] / "access").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -116,7 +118,7 @@ def output_schema() -> str:
 
 
 def output_module() -> str:
-    """Return the same schema as the text of `policies/gateway/output.rego`."""
+    """Return the schema of guardrails as the text of `policies/gateway/output.rego`."""
     return _MODULE.replace("{value}", _as_rego(_guardrail(), 0))
 
 
@@ -188,7 +190,7 @@ def _as_text(schema: dict[str, Any]) -> str:
 
 
 def _as_rego(node: Any, depth: int) -> str:
-    """Return the value as Rego text in the format of `opa fmt`."""
+    """Return a value as Rego text, formatted as `opa fmt` does."""
     short = json.dumps(node, sort_keys=True)
     if isinstance(node, list) and len(short) >= _LONGEST_LINE:
         indent = "\t" * depth

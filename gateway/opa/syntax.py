@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse Rego with OPA itself, and follow the fields of the policy input through it. No rule is evaluated.
+"""Parse Rego with OPA itself, and follow the fields of the policy input through the rules. No rule is evaluated.
 
 The analysis ignores the order of expressions. A variable that holds two different fields in one rule is not followed.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class InvalidPolicies(Exception):
-    """The policies of a directory cannot be used; the message names the file and what to do."""
+    """The policies of a directory cannot be used. The message names the file and the remedy."""
 
 
 _PARSE_SECONDS = 60
@@ -36,7 +36,7 @@ class Module:
         return self.file.endswith("_test.rego")
 
     def references(self) -> Iterator[list[dict[str, Any]]]:
-        """Yield the parts of all references in imports and rules."""
+        """Yield the parts of each reference in the imports and rules."""
         return references([self.tree.get("imports") or [], self.rules])
 
 
@@ -86,7 +86,7 @@ def run(opa: Path, *arguments: str, cwd: Path | None = None, input: str = "") ->
 
 
 def references(node: Any) -> Iterator[list[dict[str, Any]]]:
-    """Yield the parts of all references in a part of a syntax tree. A variable `data` alone is one, too."""
+    """Yield the parts of each reference in a part of a syntax tree. The variable `data` alone is a reference too."""
     if isinstance(node, list):
         for value in node:
             yield from references(value)
@@ -103,7 +103,10 @@ def references(node: Any) -> Iterator[list[dict[str, Any]]]:
 
 
 def constant_path(parts: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """Return the names of a reference up to its first variable or number. The first is the name of a variable."""
+    """Return the names in a reference up to its first variable or number.
+
+    The first name is that of a variable, such as `data`.
+    """
     path = [str(parts[0]["value"])] if parts[0].get("type") == "var" else []
     for part in parts[1:] if path else []:
         if part["type"] != "string":
@@ -113,7 +116,7 @@ def constant_path(parts: Sequence[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def calls(node: Any) -> Iterator[tuple[list[dict[str, Any]], list[Any]]]:
-    """Yield (reference of the function, arguments) of all calls and operators in a part of a syntax tree."""
+    """Yield (reference of the function, arguments) for each call or operator in a part of a syntax tree."""
     if isinstance(node, list):
         for value in node:
             yield from calls(value)
@@ -141,7 +144,7 @@ _MOST_ROUNDS = 20
 
 
 class Kinds:
-    """Hold the parts of the input and the constants of the rules of one package."""
+    """The parts of the policy input and the constants that the rules of one package hold."""
 
     def __init__(self, modules: Sequence[Module]) -> None:
         self.package = modules[0].package
@@ -159,7 +162,7 @@ class Kinds:
                 break
 
     def of_rule(self, rule: dict[str, Any]) -> Names:
-        """Return what the variables of this rule hold."""
+        """Return the values that the variables of this rule hold."""
         return Names(self, rule)
 
     def _collect_constants(self, rule: dict[str, Any]) -> None:
@@ -185,7 +188,7 @@ class Kinds:
 
 
 class Names:
-    """Hold the values of the variables of one rule."""
+    """The values that the variables of one rule hold."""
 
     def __init__(self, package: Kinds, rule: dict[str, Any]) -> None:
         self._package = package
@@ -204,7 +207,7 @@ class Names:
                 break
 
     def kind(self, term: Any) -> str | None:
-        """Return the part of the input that this term is; None if it is another value."""
+        """Return the part of the policy input that this term holds; None if it is another value."""
         if not isinstance(term, dict):
             return None
         if term.get("type") == "var":
@@ -224,7 +227,7 @@ class Names:
         return None
 
     def compared(self, rule: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        """Yield (kind, text) for each comparison of a part of the input with a constant text."""
+        """Yield (kind, text) for each comparison of a part of the policy input with a constant text."""
         for left, right in self._equations(rule):
             yield from self._pairs(left, self.kind(right))
             yield from self._pairs(right, self.kind(left))
@@ -252,7 +255,7 @@ class Names:
         return found
 
     def _equations(self, node: Any) -> Iterator[tuple[Any, Any]]:
-        """Yield pairs of terms that are compared, or of which the second has the first as an element."""
+        """Yield pairs of terms that are compared, or of which the first is an element of the second."""
         for function, arguments in calls(node):
             name = ".".join(constant_path(function))
             if name in _EQUAL and len(arguments) == 2:
@@ -316,13 +319,13 @@ def _step(kind: str | None, part: dict[str, Any]) -> str | None:
 
 
 def _element(collection: Any) -> dict[str, Any]:
-    """Return a reference to an element of a collection."""
+    """Return a reference to any element of a collection."""
     parts = collection["value"] if collection.get("type") == "ref" else [collection]
     return {"type": "ref", "value": [*parts, {"type": "var", "value": "$element"}]}
 
 
 def _texts(term: Any) -> set[str]:
-    """Return a constant text, or the texts in a constant collection; of an object its keys."""
+    """Return the constant texts of a term: a text itself, the texts in a collection, or the keys of an object."""
     if not isinstance(term, dict):
         return set()
     match term.get("type"):
@@ -358,7 +361,7 @@ def _every(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def _indexed(node: Any) -> Iterator[list[dict[str, Any]]]:
-    """Yield the parts of references to rules that are indexed."""
+    """Yield the parts of each reference to a rule that is followed by an index."""
     for parts in references(node):
         if len(parts) > 1:
             yield parts

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile row filters and masks to expressions of DuckDB.
 
-The text does not depend on the time zone of the session.
+The expressions do not depend on the time zone of the session.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def row_filter_sql(predicate: Predicate, names: Mapping[int, str]) -> str:
 def mask_sql(action: Action, name: str, kind: Type, *, required: bool, salt: bytes | None = None) -> str:
     """Return the expression that replaces the column `name` of the type.
 
-    `salt` has at least 16 random bytes; only `sha-256-query-local` uses them. A copy with the same salt can be joined
-    with another one. Raises RestrictionNotExpressible if the action does not apply to the type, DuckDB does not have
-    the type, or the salt is missing.
+    `salt` has at least 16 random bytes; only `sha-256-query-local` uses them. Two masked copies with the same salt can
+    be joined. Raises RestrictionNotExpressible if the action does not apply to the type, DuckDB does not have the type,
+    or the salt is missing.
     """
     return mask_text(action, DIALECT.quote(name), kind, DIALECT, required=required, salt=salt)
 
@@ -97,7 +97,7 @@ def _hashed(column: str, kind: Type, salt: bytes) -> str:
 
 
 def _signed(little_endian: str) -> str:
-    """Return the signed 64-bit integer of 16 hexadecimal digits in little-endian order."""
+    """Return the signed 64-bit integer that 16 hexadecimal digits in little-endian order represent."""
     unsigned = f"CAST('0x' || regexp_replace({little_endian}, {_SWAP}) AS UBIGINT)"
     return f"CAST(CAST({unsigned} AS BIT) AS BIGINT)"
 

@@ -38,10 +38,10 @@ _FLOATS: Final = frozenset({"float", "double"})
 
 
 def read_restrictions(restrictions: TableRestrictions) -> bytes:
-    """Return the JSON; empty if nothing is restricted, because an absent member means the same as an empty object.
+    """Return the JSON of `read-restrictions`; empty if nothing is restricted.
 
-    Equal restrictions give equal bytes. The JSON has only field ids, actions and literals: no policy, role or tag. A
-    filter that holds for all rows is left out.
+    An absent member means the same as an empty object. Equal restrictions give equal bytes. The JSON has only field
+    ids, actions and literals: no policy, role or tag. A filter that keeps all rows is left out.
     """
     members: dict[str, Any] = {}
     if restrictions.masks:
@@ -55,7 +55,10 @@ def read_restrictions(restrictions: TableRestrictions) -> bytes:
 
 
 def predicate_json(predicate: Predicate) -> Json:
-    """Return the predicate of the protocol. It keeps exactly the rows that this one keeps, also by older readers."""
+    """Return the predicate in the form of the protocol.
+
+    All readers, including older ones, keep exactly the rows that it keeps.
+    """
     match predicate:
         case Constant(value=value):
             return value
@@ -88,7 +91,7 @@ def _unary(name: str, field_id: int) -> Json:
 
 
 def _joined(name: str, parts: Sequence[Json]) -> Json:
-    """Join operands in a balanced tree, because readers recurse. Without operands: true for `and`, false for `or`."""
+    """Join operands in a balanced tree, because readers recurse. No operands mean true for `and` and false for `or`."""
     if not parts:
         return name == "and"
     if len(parts) == 1:

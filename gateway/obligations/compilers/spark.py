@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile row filters and masks to expressions of Spark SQL, as `pyspark.sql.functions.expr` accepts them.
 
-The text does not depend on settings of the session: time zone, ANSI mode, the type behind `TIMESTAMP`, and escapes in
-string literals. Spark reads a UUID as a string.
+The expressions do not depend on settings of the session: time zone, ANSI mode, the type behind `TIMESTAMP`, and escapes
+in string literals. Spark reads a UUID as a string.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ _SWAP: Final = "'" + "(..)" * 8 + "', '$8$7$6$5$4$3$2$1'"
 
 
 def _quote(name: str) -> str:
-    """Quote a column name. Spark substitutes variables (`${…}`) also inside of quotes, so such a name is refused."""
+    """Quote a column name. A name with `${` is refused, because Spark substitutes variables even inside of quotes."""
     if "${" in name:
         raise RestrictionNotExpressible("Spark cannot refer to a column whose name contains '${'")
     return quoted("`", name)
 
 
 def _text(text: str) -> str:
-    """Write a text. Escapes depend on a setting and variables are substituted, so other texts are written as bytes."""
+    """Return a string literal.
+
+    Texts with escapes or variables are written as bytes, because a setting determines their meaning.
+    """
     return f"'{text}'" if _PLAIN.fullmatch(text) else f"CAST(X'{text.encode().hex().upper()}' AS STRING)"
 
 
@@ -85,7 +88,7 @@ def mask_sql(action: Action, name: str, kind: Type, *, required: bool, salt: byt
 
 
 def _truncated(unit: str, column: str, kind: Type) -> str:
-    """Truncate in UTC. `date_trunc` would use the time zone of the session."""
+    """Return the truncation of a column in UTC. `date_trunc` would use the time zone of the session."""
     _type(kind)
     match type_name(kind):
         case "date":
@@ -122,7 +125,7 @@ def _hashed(column: str, kind: Type, salt: bytes) -> str:
 
 
 def _signed(little_endian: str) -> str:
-    """Return the signed 64-bit integer of 16 hexadecimal digits in little-endian order."""
+    """Return the signed 64-bit integer that 16 hexadecimal digits in little-endian order represent."""
     return f"CAST(conv(regexp_replace({little_endian}, {_SWAP}), 16, -10) AS BIGINT)"
 
 

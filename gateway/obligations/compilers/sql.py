@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile predicates and masks to SQL text: the part that is the same in all dialects.
+"""Compile predicates and masks to SQL text: the part that all dialects share.
 
-Every test states that the column is not null, and not NaN, before it compares. So no test is unknown, not even inside
+Every test requires that the column is not null, and not NaN, before it compares. So no test is unknown, not even inside
 of `NOT`. Engines still push such conjunctions down to files.
 """
 
@@ -105,7 +105,7 @@ class Dialect:
         return found
 
     def literal(self, value: Literal, kind: str) -> str:
-        """Return the SQL text of a literal in the form of `lakegate.restrictions.literals`."""
+        """Return the SQL text of a literal that has the form of `lakegate.restrictions.literals`."""
         name = type_name(kind)
         sql_type = self.primitive(kind)
         if name == "boolean":
@@ -121,9 +121,9 @@ class Dialect:
         return f"CAST({self.text(text)} AS {sql_type})"
 
     def fixed_value(self, kind: str) -> str:
-        """Return the constant of `mask-to-fixed-value` of a primitive type.
+        """Return the constant that `mask-to-fixed-value` gives for a primitive type.
 
-        Raises RestrictionNotExpressible if the engine has no such type.
+        Raises RestrictionNotExpressible if the engine does not have the type.
         """
         name = type_name(kind)
         self.primitive(kind)
@@ -145,7 +145,7 @@ def quoted(mark: str, text: str) -> str:
 
 
 def joined(parts: Sequence[str], operator: str) -> str:
-    """Join conditions in a balanced tree: parsers of engines recurse once for each operand of a flat chain."""
+    """Join conditions in a balanced tree, because parsers of engines recurse once for each operand of a flat chain."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
@@ -188,7 +188,7 @@ def predicate_sql(predicate: Predicate, names: Mapping[int, str], dialect: Diale
 
 
 def _guard(column: str, kind: str, dialect: Dialect) -> str:
-    """Return the condition that the value is neither null nor NaN."""
+    """Return the condition that the column's value is neither null nor NaN."""
     present = f"{column} IS NOT NULL"
     return f"{present} AND NOT {dialect.is_nan}({column})" if type_name(kind) in _FLOATS else present
 
@@ -264,10 +264,11 @@ def mask_text(
 def view_text(
     fields: Sequence[NestedField], row_filter: Predicate, masks: Sequence[Projection], source: str, dialect: Dialect
 ) -> str:
-    """Return a SELECT of the columns `fields` of `source`, a table or subquery in SQL, with the restrictions applied.
+    """Return a SELECT of the columns `fields` from `source`, a table or subquery in SQL, with the restrictions applied.
 
-    The filter reads original values. A text has no salt that is made for one query, so `sha-256-query-local` gives
-    null, or the fixed value of a required column. Raises RestrictionNotExpressible for what the engine cannot express.
+    The filter reads original values. The text is stored, so it cannot contain a salt that is made for one query.
+    `sha-256-query-local` therefore gives null, or the fixed value of a required column. Raises
+    RestrictionNotExpressible for what the engine cannot express.
     """
     actions = {each.field_id: each.action for each in masks}
     names = {field.id: field.name for field in fields}
@@ -294,5 +295,7 @@ def _require_applicable(action: Action, kind: Type, *, required: bool) -> None:
 
 
 def _alphanum(text: str, dialect: Dialect) -> str:
-    """Replace all characters but digits and the six that are kept with `x`, then digits with `n`."""
+    """Return SQL that replaces all characters except digits and the six kept ones by `x`, and then all digits by
+    `n`.
+    """
     return dialect.replace.format(dialect.replace.format(text, "[^0-9(),.@-]", "x"), "[0-9]", "n")

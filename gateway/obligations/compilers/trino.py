@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile row filters and masks to expressions of Trino.
 
-Trino returns them as row filters and column masks of a table. A mask must have exactly the type of the column. Trino
-shows the text of both to users in plans.
+Trino applies them as row filters and column masks of a table. A mask must have exactly the type of the column. Trino
+shows the text of both to users in query plans.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ def row_filter_sql(predicate: Predicate, names: Mapping[int, str]) -> str:
 def mask_sql(action: Action, name: str, kind: Type, *, required: bool) -> str:
     """Return the expression that replaces the column `name` of the type.
 
-    A salt in the text would be public, so `sha-256-query-local` gives null, or the fixed value of a required column.
-    Raises RestrictionNotExpressible if the action does not apply to the type, or Trino does not have the type.
+    Users can read the text, and so could read a salt in it. `sha-256-query-local` therefore gives null, or the fixed
+    value of a required column. Raises RestrictionNotExpressible if the action does not apply to the type, or Trino does
+    not have the type.
     """
     return mask_text(action, DIALECT.quote(name), kind, DIALECT, required=required)
 
