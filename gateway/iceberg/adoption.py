@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bring documents of other catalogs into the form in which this catalog stores them, before they are validated.
+"""Convert metadata documents of other catalogs to the form in which this catalog stores them, before they are
+validated.
 
-The Java library opens spellings that other readers do not: enumerations and types in any letter case, summaries without
-`operation`, version 1 without `table-uuid`. They are stored as every reader expects them. What the Java library does
-not open is refused.
+The Java library reads spellings that other readers do not: enumerations and types in any letter case, summaries without
+`operation`, version 1 without `table-uuid`. They are stored as every reader expects them. Documents that the Java
+library does not read are refused.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Members = dict[str, Any]
 def table_as_stored(document: Members) -> Members:
     """Return the members of a table's document in the stored form. The input is not changed.
 
-    Raises `BadRequestException` if a member is missing that the format version requires.
+    Raises `BadRequestException` if the document lacks a member that its format version requires.
     """
     members = {name: value for name, value in document.items() if value is not None or name == "current-snapshot-id"}
     version = members.get("format-version")
@@ -106,7 +107,7 @@ def _list(members: Members, name: str) -> list[Any]:
 
 
 def _replace_each(members: Members, name: str, change: Callable[[Members], Any]) -> None:
-    """Replace each object of an array. Validation reports other values."""
+    """Replace each object in an array by the result of `change`. Other values are kept, and validation reports them."""
     if _list(members, name):
         members[name] = [change(part) if isinstance(part, dict) else part for part in members[name]]
 
@@ -120,5 +121,5 @@ def _lower_ref(ref: Any) -> Any:
 
 
 def _uuid_of(document: Members) -> str:
-    """Return the UUID of a table whose document has none: the same whenever the document is registered."""
+    """Return a UUID for a table whose document has none. Each registration of the same document gives the same UUID."""
     return str(UUID(bytes=hashlib.sha256(codec.encode(document)).digest()[:16], version=5))

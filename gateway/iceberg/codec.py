@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON codec: bounded integers, and decoding errors that name the JSON path in the spelling of the request.
-
-Parts of a metadata document that are read with types and written back as their original text.
+"""JSON codec: bounded integers, decoding errors with the JSON path of the request, and parts that keep their original
+text.
 
 A commit changes a few parts of a document that may hold thousands of snapshots and schemas. A `Part` is a typed view of
 one JSON object. It keeps the text, so unknown members survive. `Parts` is a JSON array of such objects. It is parsed on
-first access, and an append only concatenates text. Text from clients and foreign files must pass through
-`canonical` first.
+first access, and an append only concatenates text. Text from clients and foreign files must pass through `canonical`
+first.
 """
 
 from __future__ import annotations
@@ -34,7 +33,9 @@ Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 
 def absent() -> msgspec.Raw:
-    """Return ABSENT. A default factory, because a JSON schema cannot express a plain default of this type."""
+    """Return ABSENT. It serves as a default factory, because a JSON schema cannot express a plain default of this
+    type.
+    """
     return ABSENT
 
 
@@ -51,10 +52,10 @@ _TAG_PATH = re.compile(r"\.(?P<list>updates|requirements)\[\d+\]\.(?:action|type
 
 
 def decode(data: bytes | msgspec.Raw, kind: type[T], *, at: str = "$") -> T:
-    """Decode a request body, or the part of one at the JSON path `at`.
+    """Decode a request body, or its part at the JSON path `at`.
 
-    Raises `BadRequestException`. The message names the JSON path in the kebab-case spelling of the request. For an
-    unknown update or requirement it lists the known ones; the REST specification requires 400 for unknown kinds.
+    Raises `BadRequestException`. The message contains the JSON path in the kebab-case spelling of the request. For an
+    unknown update or requirement it lists the known kinds; the REST specification requires 400 for unknown ones.
     """
     try:
         return msgspec.json.decode(data, type=kind)
@@ -72,7 +73,8 @@ def encode(value: object) -> bytes:
 
 
 def canonical(data: bytes | msgspec.Raw, *, at: str = "$") -> Any:
-    """Decode a JSON text to plain Python values. The last of duplicate keys wins, as in common JSON readers.
+    """Decode a JSON text to plain Python values. If a key occurs twice, its last value is used, as by common JSON
+    readers.
 
     Text of clients passes through this function before it is stored. All readers then see the same document. Raises
     `BadRequestException` for text that is not JSON, contains U+0000, or is nested deeper than `MAX_NESTING`.
@@ -116,9 +118,9 @@ def _refuse_deep_nesting(value: object, at: str) -> None:
 
 
 def _placed(error: msgspec.ValidationError, kind: type[object], at: str) -> str:
-    """Return the decoder's message with its JSON path, which begins with `at`.
+    """Return the decoder's error message with the JSON path, which begins with `at`.
 
-    If the tag of an update or requirement is unknown, the message lists the known ones.
+    If the kind of an update or requirement is unknown, the message lists the known ones.
     """
     text = in_words(error, kind)
     path = "".join(reversed([match["path"] for match in _AT.finditer(text)]))
@@ -149,7 +151,7 @@ def plain_descriptions(schema: Any) -> Any:
 
 
 class Part(Struct, frozen=True, rename="kebab", kw_only=True):
-    """A JSON object of a metadata document: the known members as fields, and `text` with all members."""
+    """A JSON object inside of a metadata document: the known members as fields, and `text` with all members."""
 
     text: Raw = Raw(b"{}")
 
@@ -162,11 +164,11 @@ class Part(Struct, frozen=True, rename="kebab", kw_only=True):
 
     @classmethod
     def of(cls, members: Mapping[str, object], *, at: str = "$") -> Self:
-        """Build a part from plain JSON values. Keys are in kebab case. Raises `BadRequestException`."""
+        """Build a part from plain JSON values with keys in kebab case. Raises `BadRequestException`."""
         return cls.read(encode(members), at=at)
 
     def members(self) -> dict[str, Any]:
-        """Return a new dict of all members as plain JSON values. Keys are in kebab case."""
+        """Return a new dict of all members as plain JSON values, with keys in kebab case."""
         members: dict[str, Any] = msgspec.json.decode(self.text)
         return members
 
@@ -178,7 +180,7 @@ _EMPTY = re.compile(rb"\s*\[\s*\]\s*")
 
 @cache
 def _shortest(kind: type[Part]) -> int:
-    """Return the minimum size in bytes of a part: a name, quotes, colon and value for each required member."""
+    """Return the minimum size of a part in bytes: a name, quotes, colon and value for each required member."""
     return 2 + sum(len(field.encode_name) + 4 for field in msgspec.structs.fields(kind) if field.required)
 
 
@@ -224,17 +226,17 @@ class Parts(Sequence[P], Generic[P]):
         return new
 
     def only(self, keep: Callable[[P], bool]) -> Parts[P]:
-        """Return a new array with the parts that `keep` accepts, or self if it accepts all."""
+        """Return a new array with the parts for which `keep` is true, or the same array if that is all."""
         kept = tuple(item for item in self.items if keep(item))
         return self if len(kept) == len(self.items) else Parts.of(self._kind, kept)
 
     @property
     def size(self) -> int:
-        """Estimate the size of the array as JSON in bytes without encoding it."""
+        """Estimate the size of the array's JSON in bytes, without encoding it."""
         return memoryview(self._head).nbytes + sum(memoryview(item.text).nbytes + 1 for item in self._tail)
 
     def longer_than(self, limit: int) -> bool:
-        """Return True if there are more than `limit` parts. A text too short for that many is not parsed."""
+        """Return True if there are more than `limit` parts. A text that is too short for so many is not parsed."""
         return self.size > limit * _shortest(self._kind) and self.length > limit
 
     @property
@@ -245,9 +247,10 @@ class Parts(Sequence[P], Generic[P]):
         return len(decode(self._head, list[Raw])) + len(self._tail)
 
     def may_mention(self, number: int) -> bool:
-        """Return False only if no part can contain this integer. Searches the text for its digits, without parsing.
+        """Return False if certainly no part contains this integer. Its digits are searched in the text, without
+        parsing.
 
-        With it a commit can prove cheaply that a snapshot id is new, even on tables with thousands of snapshots.
+        A commit can thus show quickly that a snapshot id is new, even on tables with thousands of snapshots.
         """
         digits = str(number).encode()
         return digits in bytes(self._head) or any(digits in bytes(item.text) for item in self._tail)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commits: check the requirements, apply the updates in order, validate the result. Pure; the input is not changed.
 
-The rules and their order (requirements, updates, build) are those of the Java reference implementation. A function with
-a stricter rule gives the reason.
+The rules and their order (requirements, updates, build) are those of the Java reference implementation. The docstring
+of a function with a stricter rule gives the reason.
 """
 
 from __future__ import annotations
@@ -122,8 +122,9 @@ class CommitOutcome(Struct, frozen=True, kw_only=True):
 
     If nothing changed, `changed` is False, `metadata` is the base object, and no file must be written.
     `expired_metadata_files` are the metadata files that the log no longer names, oldest first. The list is empty if
-    `write.metadata.delete-after-commit.enabled` is false. The property defaults to true here: nothing refers to such a
-    file any more, and the catalog is the one that deletes it. Engines default to false because they do not.
+    `write.metadata.delete-after-commit.enabled` is false. The default of this property is true here, because nothing
+    refers to such a file any more and the catalog deletes it. Engines have the default false, because they do not
+    delete it.
     """
 
     metadata: TableMetadata
@@ -208,7 +209,7 @@ def commit_view(
 def _steps(
     updates: Sequence[TableUpdate | ViewUpdate], builder: TableBuilder | ViewBuilder
 ) -> Iterator[tuple[str, TableUpdate | ViewUpdate]]:
-    """Yield each update with its JSON path in the request. The caller applies one before it takes the next.
+    """Yield each update with its JSON path in the request. The caller applies an update before it takes the next one.
 
     Older clients send one update per expired snapshot. Consecutive ones are merged, because each would scan all
     snapshots. Raises `TooManyUpdatesInCommit` if the updates together would scan more than `MAX_COMPARISONS` entries.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consistency checks for one metadata document, independent of the client that wrote it."""
+"""Check that one metadata document is consistent, whichever client wrote it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,10 @@ def _check_uuid(text: str) -> None:
 
 
 def check_unique(name: str, ids: Iterable[int]) -> None:
-    """Raise `BadRequestException` if an id occurs twice. `name` is the member name for the message."""
+    """Raise `BadRequestException` if an id occurs twice.
+
+    The message contains `name`, the name of the array's member.
+    """
     seen: set[int] = set()
     for value in ids:
         if value in seen:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first metadata of a table or view, from a create request."""
+"""Build the first metadata of a table or view from a create request."""
 
 from __future__ import annotations
 
@@ -139,8 +139,9 @@ def _rebound_order(order: SortOrder, requested: Schema, schema: Schema) -> SortO
 
 
 def _moved(source_id: int, requested: Schema, schema: Schema, noun: str) -> int:
-    """Return the new id of the column whose id in the request is `source_id`. Raises `InvalidTableUpdate` without
-    one.
+    """Return the new id of the column that has the id `source_id` in the request.
+
+    Raises `InvalidTableUpdate` if there is no such column.
     """
     name = requested.name_of(source_id)
     column = schema.named(name) if name is not None else None

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol, Self
 
 
 class Dotted(Protocol):
-    """A namespace or identifier with the rendering `level1.level2.name`."""
+    """A namespace or identifier that can be rendered as `level1.level2.name`."""
 
     @property
     def dotted(self) -> str: ...
@@ -217,7 +217,7 @@ class WarehouseActionForbidden(ForbiddenException):
 
 
 class NotFoundException(CatalogError, code=404):
-    """An object without an error type of its own does not exist, for example a metadata file."""
+    """An object that has no error type of its own does not exist, for example a metadata file."""
 
 
 class NoSuchWarehouseException(CatalogError, code=404):
@@ -371,7 +371,7 @@ class PayloadTooLarge(CatalogError, code=413):
 
 
 class _RetryLater(CatalogError):
-    """Base of the errors that carry a delay until the next attempt, `retry_after_s` in seconds."""
+    """Base of errors with `retry_after_s`: the delay in seconds until the client may retry."""
 
     retry_after_s: int
 

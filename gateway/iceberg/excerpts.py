@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extract parts of table metadata: for decisions, for loads with `snapshots=refs`, and without figures of the rows.
+"""Extract parts of table metadata: for decisions, for loads with `snapshots=refs`, and without figures about the data.
 
 A document may have 64 MiB, most of it snapshots. Decisions need only the schemas of a table and the properties of a
-view. This part is stored in columns of its own, so that no decision reads the document.
+view. This part is stored in separate columns, so that no decision reads the document.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def excerpt_of(kind: str, document: bytes) -> bytes | None:
-    """Return the schemas of a table's document, or the properties of a view's, as JSON with the member names of the
-    document.
+    """Return the part of a document that decisions need: the schemas of a table, or the properties of a view.
 
-    Returns None for other kinds and for a document that is not a JSON object.
+    It is JSON with the member names of the document. Return None for other kinds and for a document that is not a JSON
+    object.
     """
     if kind not in ("table", "view"):
         return None
@@ -70,7 +70,8 @@ _summary: Final = json.Decoder(dict[str, Raw])
 
 
 def without_data(document: bytes) -> bytes:
-    """Return the metadata document without summaries of snapshots, statistics files and counts of rows.
+    """Return the metadata document without figures about the data: snapshot summaries, statistics files, counts of
+    rows.
 
     A summary keeps its `operation`, which the specification requires. `document` must be one that this catalog wrote.
     """
@@ -99,7 +100,10 @@ class SnapshotsMode(StrEnum):
 
     @classmethod
     def parse(cls, text: str | None) -> SnapshotsMode:
-        """Parse the query parameter. None means all. Raises BadRequestException for an unknown value."""
+        """Parse the query parameter.
+
+        Without it (None), all snapshots are returned. Raises BadRequestException for an unknown value.
+        """
         if text is None:
             return cls.ALL
         try:
@@ -127,7 +131,7 @@ _texts: Final = json.Decoder(list[Raw])
 
 
 def referenced_document(document: bytes) -> bytes:
-    """Return the metadata document with only the snapshots that a branch or tag names, and their statistics.
+    """Return the metadata document with only the snapshots that a branch or tag points to, and their statistics.
 
     Only the id of each snapshot is parsed, so the time depends on the size of the document and not on its content. A
     document without other snapshots is returned unchanged. `document` must be one that this catalog wrote.

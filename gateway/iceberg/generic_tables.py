@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generic tables: tables of other formats, in request and response bodies and as stored documents. Pure.
+"""Generic tables: tables of other formats, as request and response bodies and as stored documents. Pure.
 
-The catalog stores what the creator sends and interprets none of it, except for `gc.enabled`. `format` is any word,
-`schema` and `statistics` are any JSON.
+The catalog stores the fields that the creator sends and interprets only `gc.enabled`. `format` is any word, `schema`
+and `statistics` are any JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NULL = b"null"
 
 
 def _left_out() -> Raw:
-    """Return the default of a raw JSON member. A missing member is equal to one sent as null."""
+    """Return the default of a raw JSON member. So a missing member means the same as null."""
     return Raw(_NULL)
 
 
@@ -42,7 +42,7 @@ class CreateGenericTableRequest(Struct, frozen=True, rename="kebab", kw_only=Tru
 
 
 class GenericTableDocument(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The stored fields of a generic table that have no column of their own.
+    """The fields of a generic table that are stored in its document, and not in columns.
 
     `adopted` is true if the location contained files when the table was created. The table does not own these files.
     """
@@ -150,7 +150,7 @@ def owns_its_files(document: GenericTableDocument) -> bool:
 def load_answer(
     identifier: TableIdentifier, format: str, location: str, document: GenericTableDocument
 ) -> GenericTable:
-    """Return the table for a response. The name has the spelling of `identifier`."""
+    """Return the table for a response. Its name is spelled as in `identifier`."""
     return GenericTable(
         name=identifier.name,
         format=format,

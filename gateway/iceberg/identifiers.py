@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of namespaces, tables and views: parsing, the case-insensitive key, and the rules for new names.
+"""Names of namespaces, tables and views: parsing, the case-insensitive key, the rules for new names, and name patterns.
 
-Patterns for the full names of tables: the levels of the namespace and the name, each with wildcards.
+A pattern is for the full name of a table: the levels of the namespace and the name, each with wildcards.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Namespace(Struct, frozen=True):
             _refuse_categories(level, _UNSTORABLE, InvalidNamespace, "Namespace level")
 
     def child(self, name: str) -> Namespace:
-        """Return the namespace of this name below this one."""
+        """Return the namespace with this name directly below this one."""
         return Namespace((*self.levels, name))
 
     @classmethod
@@ -205,7 +205,9 @@ def _refuse_categories(text: str, categories: frozenset[str], error: type[Catalo
 
 
 def _shown(text: str) -> str:
-    """Return the text quoted, printable and at most 80 characters long. Error messages appear in logs and terminals."""
+    """Return the text quoted, printable and with at most 80 characters, because error messages appear in logs and
+    terminals.
+    """
     cut = text if len(text) <= 80 else f"{text[:80]}…"
     return "'" + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in cut) + "'"
 
@@ -248,10 +250,10 @@ class NamePattern(Struct, frozen=True):
 
     @property
     def like(self) -> str:
-        """Return the pattern for SQL's LIKE and for the folded levels, joined by U+001F.
+        """Return the pattern for SQL's LIKE, to be compared with the folded levels joined by U+001F.
 
-        A wildcard of LIKE could match U+001F. So the number of levels must be equal too: then each separator in the
-        pattern matches one of the name, and none is left for a wildcard.
+        A wildcard of LIKE could match U+001F. So compare the number of levels too: then each separator in the pattern
+        matches one in the name, and none is left for a wildcard.
         """
         return SEPARATOR.join("".join(part.like for part in _parts(fold(level))) for level in self.levels)
 
@@ -262,7 +264,9 @@ class NamePattern(Struct, frozen=True):
 
     @property
     def fixed_namespaces(self) -> tuple[Namespace, ...]:
-        """Return the namespaces that contain every name of the pattern, from the deepest to the top level."""
+        """Return the namespaces that contain every name which the pattern matches, from the deepest to the top
+        level.
+        """
         fixed: list[str] = []
         for level in self.namespace:
             parts = _parts(level)
@@ -273,7 +277,7 @@ class NamePattern(Struct, frozen=True):
 
 
 class _Part(Struct, frozen=True):
-    """A character of a level, or a wildcard."""
+    """A character in a level of a pattern, or a wildcard."""
 
     text: str
     wild: bool = False
@@ -287,7 +291,7 @@ class _Part(Struct, frozen=True):
 
 
 def _parts(level: str) -> list[_Part]:
-    """Return the characters and wildcards of a level. Raises ValueError for a backslash before another character."""
+    """Return the characters and wildcards of a level. Raises ValueError if a backslash precedes any other character."""
     parts: list[_Part] = []
     characters = iter(level)
     for character in characters:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classification of a commit's updates into the kinds of change that authorization distinguishes."""
+"""Classify the updates of a commit by the kinds of change that authorization distinguishes."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def update_kinds(
 
     A snapshot has the kind that its summary declares. A missing or unknown declaration counts as overwrite. So does an
     append whose summary reports removed files or rows. If `base` is given, moving an existing ref to an added snapshot
-    is also an overwrite, unless the snapshot's parent is the current snapshot of the ref: existing rows would
-    disappear. Removing `main`, or moving it to a snapshot that this commit did not add, is an overwrite.
+    is also an overwrite, because existing rows would disappear. It is none if the snapshot's parent is the current
+    snapshot of the ref. Removing `main`, or moving it to a snapshot that this commit did not add, is an overwrite.
     """
     kinds: set[UpdateKind] = set()
     added: dict[int, _AddedSnapshot] = {}
@@ -123,8 +123,8 @@ def update_kinds(
 def appends_to_main(updates: Sequence[TableUpdate | ViewUpdate], requirements: Sequence[object]) -> bool:
     """Return True if a commit only adds one snapshot that appends to the main branch.
 
-    The requirements must fix the snapshot that main has, and it must be the parent of the added one: otherwise the
-    commit could remove rows. The snapshot declares that it appends, and that it removes nothing.
+    A requirement must assert the current snapshot of main, and this must be the parent of the added one. Otherwise the
+    commit could remove rows. The added snapshot must declare that it appends, and that it removes nothing.
     """
     if len(updates) != 2 or not isinstance(updates[0], AddSnapshot) or not isinstance(updates[1], SetSnapshotRef):
         return False

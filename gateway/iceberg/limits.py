@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits for the size of requests and of table and view metadata. Pure: numbers and their checks.
+"""Limits for the size of requests and of table and view metadata. Pure.
 
 Each limit is checked before the work that it bounds: bytes before decompression, values before parsing, entries before
 a scan. Counting commas and brackets runs at memory speed and never returns fewer values than the text has.
@@ -23,7 +23,7 @@ MAX_NAMESPACE_PROPERTY_BYTES: Final = 1024 * 1024
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """The limits of one process. Sizes are in bytes. A value is an element of an array or a member of an object."""
+    """The limits of one process. Sizes are in bytes. A "value" is an element of an array or a member of an object."""
 
     request_values: int = 200_000
     file_bytes: int = 64 * 1024 * 1024
@@ -35,7 +35,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """The parts of table or view metadata that can grow.
+    """The sizes of those parts of table or view metadata that can grow.
 
     `histories` are the arrays with one entry per snapshot or commit, `structures` those with one entry per schema,
     spec, sort order, key or view version. Their keys are the nouns of error messages. `refs` is the number of refs.
@@ -59,12 +59,14 @@ def property_bytes(properties: Mapping[str, str]) -> int:
 
 
 def count_values(text: bytes) -> int:
-    """Return an upper bound of the number of values in a JSON text: commas and brackets, even inside strings."""
+    """Return an upper bound of the number of values in a JSON text, by counting commas and brackets, even inside
+    strings.
+    """
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def refuse_many_values(body: bytes, limits: Limits) -> None:
-    """Raise PayloadTooLarge if a request body holds more values than `limits.request_values`."""
+    """Raise PayloadTooLarge if a request body contains more values than `limits.request_values`."""
     if len(body) > limits.request_values and (found := count_values(body)) > limits.request_values:
         raise PayloadTooLarge(
             f"The request body has about {found} values; at most {limits.request_values} are allowed. Send the "
@@ -73,7 +75,7 @@ def refuse_many_values(body: bytes, limits: Limits) -> None:
 
 
 def refuse_large_document(text: bytes, limits: Limits, noun: str) -> None:
-    """Raise MetadataTooLarge if a document exceeds the limit of bytes or values. Parses nothing.
+    """Raise MetadataTooLarge if a document exceeds the limit of bytes or of values. Nothing is parsed.
 
     `noun` begins the message: "Table" or "View".
     """
@@ -90,7 +92,7 @@ def refuse_large_document(text: bytes, limits: Limits, noun: str) -> None:
 
 
 def refuse_growth(limits: Limits, now: Measured, before: Measured | None) -> None:
-    """Raise MetadataTooLarge if an array, the properties, the refs or the size exceed a limit and have grown.
+    """Raise MetadataTooLarge if an array, the properties, the refs or the size exceed a limit and grew in this change.
 
     Metadata above a limit that was lowered later may stay and shrink. Otherwise an expiry of snapshots would fail
     because of the size that it reduces.

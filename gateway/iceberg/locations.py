@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collect all locations in a document or commit. Callers check that they lie within the table's own prefix.
+"""Collect all locations in a document or commit. Callers check that they are inside of the table's own prefix.
 
 Vended credentials, and the catalog's own writes and purges, follow these locations. An unchecked one would give access
 outside of the prefix.
@@ -51,7 +51,7 @@ def location_properties(
 
 
 def inner_locations(metadata: TableMetadata) -> tuple[LocationSource, ...]:
-    """Return all locations inside a document except for its own `location`.
+    """Return all locations inside a document, without the document's own `location`.
 
     They are in the metadata log, manifest lists, manifests, statistics and path properties. Raises
     `BadRequestException` for a malformed part.
@@ -69,10 +69,10 @@ def inner_locations(metadata: TableMetadata) -> tuple[LocationSource, ...]:
 
 
 def update_locations(updates: Sequence[TableUpdate | ViewUpdate]) -> tuple[LocationSource, ...]:
-    """Return all locations that a commit adds: `set-location`, path properties, manifest lists, manifests, statistics
-    files.
+    """Return all locations that a commit adds.
 
-    Raises `BadRequestException` if a document inside an update is malformed.
+    They are in `set-location`, path properties, manifest lists, manifests and statistics files. Raises
+    `BadRequestException` if a document inside an update is malformed.
     """
     locations: list[LocationSource] = []
     for i, update in enumerate(updates):

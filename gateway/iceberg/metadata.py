@@ -55,8 +55,9 @@ PartT = TypeVar("PartT", bound=Part)
 
 
 class TableMetadata(Struct, frozen=True, kw_only=True):
-    """One version of a table's metadata. Times are milliseconds since the epoch. Encode it only with
-    `encode_table_metadata`.
+    """One version of a table's metadata. Times are milliseconds since the epoch.
+
+    Encode it with `encode_table_metadata` only.
     """
 
     format_version: int
@@ -105,8 +106,9 @@ class TableMetadata(Struct, frozen=True, kw_only=True):
         return _by_id(self.sort_orders, "order_id", self.default_sort_order_id, "default-sort-order-id")
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """Return the snapshot with this id, or None. Does not parse the snapshots if their text cannot contain the
-        id.
+        """Return the snapshot with this id, or None.
+
+        Snapshots are not parsed if their text cannot contain the id.
         """
         for added in self.snapshots.appended_here:
             if added.snapshot_id == snapshot_id:
@@ -117,7 +119,7 @@ class TableMetadata(Struct, frozen=True, kw_only=True):
 
     @property
     def measured(self) -> Measured:
-        """Return the parts that can grow, for the check of limits."""
+        """Return the sizes of the parts that can grow, for the check of limits."""
         return Measured(
             histories={
                 "snapshots": self.snapshots,
@@ -138,7 +140,7 @@ class TableMetadata(Struct, frozen=True, kw_only=True):
 
 
 class _Scalars(Struct, frozen=True, rename="kebab", kw_only=True):
-    """The top level of a document without its arrays."""
+    """The top-level members of a document that are not arrays."""
 
     format_version: Int
     table_uuid: str | None = None
@@ -180,9 +182,9 @@ def decode_stored_table_metadata(data: bytes) -> TableMetadata:
 
 
 def writable_document(data: bytes, now_ms: int) -> bytes:
-    """Return a stored document with times that stop no reader or writer (`times.mended`), usually the same bytes.
+    """Return a stored document in which no time stops a reader or writer (`snapshots.mended`). Usually it is unchanged.
 
-    `now_ms` is the clock of the server. Documents of views and generic tables are returned unchanged.
+    `now_ms` is the time of the server's clock. Documents of views and generic tables are returned unchanged.
     """
     if not blocks_writers(data, now_ms):
         return data
@@ -297,7 +299,8 @@ def _schemas(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[Schema]
 def _specs(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[PartitionSpec], int]:
     """Return the partition specs and the id of the default one.
 
-    Early writers of version 1 wrote only the fields of the one spec. Fields without an id get one, counted from 1000.
+    Early writers of version 1 wrote only the fields of their single spec. Fields without an id get ids that count from
+    1000.
     """
     if "partition-specs" in texts:
         return _parts(PartitionSpec, texts, "partition-specs", or_else=[UNPARTITIONED]), scalars.default_spec_id or 0
@@ -310,7 +313,7 @@ def _specs(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[Partition
 
 
 def _refs(texts: dict[str, Raw] | None, current: int | None) -> dict[str, SnapshotRef]:
-    """Return the branches and tags. Documents of old writers have none: there `main` is the current snapshot."""
+    """Return the branches and tags. Old writers stored none: for their documents, `main` is the current snapshot."""
     if texts is None:
         return {} if current is None else {MAIN: branch(current)}
     return {name: SnapshotRef.read(text, at=f"$.refs.{name}") for name, text in texts.items()}
@@ -324,11 +327,11 @@ def _by_id(parts: Parts[PartT], attribute: str, requested: int, pointer: str) ->
 
 
 def decode_table_metadata(data: bytes, *, limits: Limits | None = None) -> TableMetadata:
-    """Decode and validate a document from any source: size, nesting, the form of every part, and the references between
-    ids.
+    """Decode and validate a document from any source.
 
-    Duplicate members are resolved and white space is removed, so all readers see the document that was checked. Raises
-    `MetadataTooLarge` and `BadRequestException`.
+    Its size, its nesting, the form of every part, and the references between ids are checked. Duplicate members are
+    resolved and white space is removed, so all readers see the document that was checked. Raises `MetadataTooLarge` and
+    `BadRequestException`.
     """
     limits = limits or Limits()
     refuse_large_document(data, limits, "Table")

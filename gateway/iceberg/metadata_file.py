@@ -25,11 +25,11 @@ _CHUNK: Final = 1024 * 1024
 def next_metadata_location(
     location: str, previous: str | None, *, uuid: UUID, gzip: bool, metadata_path: str | None = None
 ) -> str:
-    """Return the location of the next metadata file: `<location>/metadata/%05d-<uuid>.metadata.json`
-    (`.gz.metadata.json`).
+    """Return the location of the next metadata file: `<location>/metadata/%05d-<uuid>.metadata.json`.
 
-    The number is that of the `previous` file plus one. It is 0 for the first file and after a name without number.
-    `metadata_path` is the value of `write.metadata.path`. The caller must check that it lies within the table.
+    With `gzip` it ends with `.gz.metadata.json`. The number is that of the `previous` file plus one. It is 0 for the
+    first file and after a name without number. `metadata_path` is the value of `write.metadata.path`. The caller must
+    check that it is inside of the table's prefix.
     """
     folder = (metadata_path or f"{location.rstrip('/')}/metadata").rstrip("/")
     version = metadata_version(previous) + 1 if previous is not None else 0
@@ -37,15 +37,16 @@ def next_metadata_location(
 
 
 def metadata_version(location: str) -> int:
-    """Return the number in the name of a metadata file (`00007-….metadata.json`, `v7.metadata.json`), or -1 without
-    one.
+    """Return the number in the name of a metadata file (`00007-….metadata.json`, `v7.metadata.json`).
+
+    Return -1 if the name has none.
     """
     match = _VERSION.match(location.rsplit("/", 1)[-1])
     return int(match[1]) if match else -1
 
 
 def uses_gzip(properties: Mapping[str, str], *, default: bool = False) -> bool:
-    """Return True if the properties demand compressed metadata. Raises `UnsupportedCompressionCodec`."""
+    """Return True if the properties require compressed metadata. Raises `UnsupportedCompressionCodec`."""
     codec = properties.get(COMPRESSION_PROPERTY)
     if codec is None:
         return default
@@ -61,7 +62,7 @@ def compress(document: bytes) -> bytes:
 
 
 def decompress(data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
-    """Return the document in a metadata file, which may be compressed. The content decides, because names can be wrong.
+    """Return the document in a metadata file. Its content, not its name, determines whether it is decompressed.
 
     Stops as soon as the result exceeds `max_bytes`, and accepts at most `MAX_MEMBERS` gzip members. A decompression
     bomb or millions of empty members therefore cost no more than the limits. Raises `BadRequestException`.
@@ -75,8 +76,9 @@ def decompress(data: bytes, *, max_bytes: int = DEFAULT_MAX_BYTES) -> bytes:
 
 
 def _unpacked(data: bytes, max_bytes: int) -> Iterator[bytes]:
-    """Yield the decompressed chunks. The input is passed in slices, because zlib copies the unread rest after each
-    call.
+    """Yield the decompressed chunks.
+
+    The input is passed in slices, because zlib copies the unread part after each call.
     """
     room = max_bytes
     members = 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partition specs and sort orders: parsing, binding to a schema, and the rules for reusing ids."""
+"""Partition specs and sort orders: parsing, checks against a schema, and the rules for reusing ids."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PartitionField(Struct, frozen=True, rename="kebab", kw_only=True):
 
     @property
     def content(self) -> tuple[int, str]:
-        """Return (source id, transform): the definition without name and field id."""
+        """Return (source id, transform), which define the field without its name and id."""
         return (self.source_id, self.transform)
 
 
@@ -78,7 +78,7 @@ P = TypeVar("P", PartitionSpec, SortOrder)
 
 
 def read_spec(text: Raw, *, at: str) -> PartitionSpec:
-    """Parse a partition spec of a client without binding it to a schema. Raises `BadRequestException`."""
+    """Parse a partition spec from a client without a check against a schema. Raises `BadRequestException`."""
     members = codec.canonical_object(text, at=at)
     spec = PartitionSpec.of({**members, "fields": stored_fields(members.get("fields", []))}, at=at)
     for field in spec.fields:
@@ -87,7 +87,7 @@ def read_spec(text: Raw, *, at: str) -> PartitionSpec:
 
 
 def read_order(text: Raw, *, at: str) -> SortOrder:
-    """Parse a sort order of a client without binding it to a schema. Raises `BadRequestException`."""
+    """Parse a sort order from a client without a check against a schema. Raises `BadRequestException`."""
     members = codec.canonical_object(text, at=at)
     order = SortOrder.of({**members, "fields": stored_fields(members.get("fields", []))}, at=at)
     for field in order.fields:
@@ -98,8 +98,8 @@ def read_order(text: Raw, *, at: str) -> SortOrder:
 def stored_fields(fields: Any) -> Any:
     """Return the JSON of partition or sort fields with enumerations and known transforms in lower case.
 
-    All readers expect them so; the Java library reads every letter case. A value that is not a list of objects is
-    returned unchanged.
+    All readers expect lower case; only the Java library reads every letter case. A value that is not a list of objects
+    is returned unchanged.
     """
     if not isinstance(fields, list) or not all(isinstance(field, dict) for field in fields):
         return fields
@@ -162,8 +162,8 @@ def check_partition_names(spec: PartitionSpec) -> None:
 def check_default_spec(spec: PartitionSpec, schema: Schema) -> None:
     """Raise `BadRequestException` unless the default spec fits the current schema.
 
-    The source column must exist, have a type that fits the transform, and must not lie in a list or map. Sources of the
-    transform `void` may have been dropped.
+    The source column must exist, have a type that fits the transform, and must not be inside of a list or map. Sources
+    of the transform `void` may have been dropped.
     """
     check_bindable([spec], schema)
     for field in spec.fields:
@@ -174,8 +174,8 @@ def check_default_spec(spec: PartitionSpec, schema: Schema) -> None:
 def check_bindable(specs: Iterable[PartitionSpec], schema: Schema) -> None:
     """Raise `BadRequestException` if a spec, default or not, cannot be built for the current schema.
 
-    A field must not have the name of another column than its source, and its transform must fit (`can_bind`). A field
-    whose column was dropped is skipped: it has the transform `void`.
+    A field may have the name of a column only if that column is its source, and its transform must fit (`can_bind`). A
+    field whose column was dropped has the transform `void`, and is skipped.
     """
     for spec in specs:
         for field in spec.fields:
@@ -250,7 +250,7 @@ def assign_field_ids(
 
 
 def _same_meaning(field: PartitionField, before: set[tuple[int, str]]) -> bool:
-    """Return True if an id may be used for this field.
+    """Return True if a new field may get an id that fields with the definitions `before` have.
 
     A `void` field may have the id of any other field: it replaces a dropped one in tables that began with version 1.
     """

@@ -5,8 +5,8 @@ The catalog rejects `write.metadata…` and `write.data.path…` settings that i
 them and write to locations that their credentials do not cover. It implements `write.data.path` and
 `write.metadata.path`. They must point inside the table's own prefix, which the use cases check.
 
-The value of a property that the catalog itself evaluates must be valid: a misspelt `gc.enabled` must not decide about
-files. Registered tables may have invalid values. They are interpreted in the safer sense and can be corrected.
+The value of a property that the catalog itself evaluates must be valid: a misspelt `gc.enabled` must not decide whether
+files are deleted. Registered tables may have invalid values. These have the safer meaning, and can be corrected.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def check_settable_on_view(current: Mapping[str, str], requested: Mapping[str, s
 
 
 def previous_versions_kept(properties: Mapping[str, str]) -> int:
-    """Return the number of previous metadata files that a table's log names.
+    """Return the number of previous metadata files that a table's log keeps.
 
     It is at least 1, as in the Java reference implementation.
     """
@@ -105,7 +105,7 @@ def view_versions_kept(properties: Mapping[str, str]) -> int:
 
 
 def flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """Return a property as a bool. A missing property has the default.
+    """Return a property as a bool. A missing property has the value `default`.
 
     Values other than `true` and `false` are False, as in engines. Each of these flags permits a removal, so False is
     the safer meaning.
@@ -142,7 +142,7 @@ def _require_flag(properties: Mapping[str, str], name: str, noun: str) -> None:
 
 
 def _count(text: str) -> int | None:
-    """Parse a 32-bit number as engines do, digits only. Returns None for any other text."""
+    """Parse a 32-bit number that consists of digits only, as engines do. Return None for any other text."""
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
         return None
     return number if (number := int(text)) <= _LARGEST_COUNT else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements of a commit: the client's assertions about the base metadata. One struct with one check per kind.
+"""Requirements of a commit: the client's assertions about the current metadata. Each kind is a struct with a check.
 
 The messages are those of the Java reference implementation. The compatibility kit of the protocol asserts several of
 them.
@@ -28,7 +28,7 @@ class AssertCreate(_Requirement, frozen=True, tag="assert-create"):
     """The table must not exist."""
 
     def check(self, metadata: TableMetadata) -> None:
-        """Raise `CommitFailedException`: the table has metadata, so it exists."""
+        """Raise `CommitFailedException`, because the table has metadata and so exists."""
         raise _failed("table already exists")
 
 
@@ -53,7 +53,7 @@ class AssertRefSnapshotId(_Requirement, frozen=True, tag="assert-ref-snapshot-id
     snapshot_id: Long | None = None
 
     def check(self, metadata: TableMetadata) -> None:
-        """Raise `CommitFailedException` if the ref was created, moved or removed."""
+        """Raise `CommitFailedException` if the ref was created, moved or removed since the client read it."""
         found = metadata.refs.get(self.ref)
         if found is None:
             if self.snapshot_id is not None:

@@ -54,7 +54,8 @@ class Column(msgspec.Struct, frozen=True):
 
     @property
     def short(self) -> str:
-        """Return the name without the `element` or `value` of lists and maps of structs, for example `points.x`.
+        """Return the name without `element` and `value` where they are structs in a list or map, for example
+        `points.x`.
 
         The Java library finds columns by both names.
         """
@@ -118,7 +119,7 @@ class Schema(Part, frozen=True, dict=True, kw_only=True):
         return column.dotted if column else None
 
     def named(self, name: str) -> Column | None:
-        """Return the field with this full dotted name, or None. The comparison is case-sensitive."""
+        """Return the field with this full dotted name, or None. Letter case matters."""
         return self._by_name.get(name)
 
     @cached_property
@@ -143,7 +144,7 @@ class Schema(Part, frozen=True, dict=True, kw_only=True):
 
 
 def read_schema(text: Raw | bytes, *, at: str) -> Schema:
-    """Parse a schema of a client and check the rules that do not depend on the format version.
+    """Parse a schema from a client and check the rules that do not depend on the format version.
 
     Raises `BadRequestException`.
     """
@@ -156,9 +157,9 @@ def read_schema(text: Raw | bytes, *, at: str) -> Schema:
 def stored_type(node: Any) -> Any:
     """Return the JSON of a type as all readers expect it. The input is not changed.
 
-    Names of primitive types are in lower case, except for the parameters of geometry and geography: the Java library
-    reads every letter case. Whole numbers as defaults of `float` and `double` get a decimal point, without which the
-    Java library does not read them.
+    Names of primitive types are written in lower case, except for the parameters of geometry and geography. Only the
+    Java library reads every letter case. Whole numbers as defaults of `float` and `double` get a decimal point, without
+    which the Java library does not read them.
     """
     if isinstance(node, str):
         name, bracket, parameters = node.partition("(")
@@ -181,10 +182,9 @@ def _stored_field(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_structure(schema: Schema) -> None:
-    """Check the rules that do not depend on the format version: unique ids and names, known types, valid identifier
-    fields.
+    """Check the rules that do not depend on the format version.
 
-    Raises `BadRequestException`.
+    They are about unique ids and names, known types and valid identifier fields. Raises `BadRequestException`.
     """
     names: dict[str, int] = {}
     for column in schema.columns.values():
@@ -272,7 +272,7 @@ def _walk(
 
 
 def _inner_fields(kind: Type) -> tuple[NestedField, ...]:
-    """Return the fields directly inside a type. Elements, keys and values have the names of the specification."""
+    """Return the fields directly inside a type. Elements, keys and values have the names in the specification."""
     match kind:
         case StructType():
             return kind.fields

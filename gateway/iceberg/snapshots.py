@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots, branches and tags, statistics files, encryption keys and log entries of a table.
+"""Snapshots, branches and tags, statistics files, encryption keys and log entries of a table, and the times of commits.
 
-Times of commits. They keep a table readable and writable for all clients, whatever the clock of one writer shows.
+The times are chosen so that all clients can read and write the table, whatever the clock of one writer shows.
 
 Readers refuse a document whose logs go back by more than a minute, or whose `last-updated-ms` lies more than a minute
 before the last entry of a log. Java clients also check the document that they are about to commit, with their own clock
@@ -41,7 +41,7 @@ class _Entry(Struct, frozen=True, rename="kebab"):
 
 
 class _Times(Struct, frozen=True, rename="kebab"):
-    """The times of a table's document. The document of a view has none of them."""
+    """The times in a table's document. The document of a view has none of them."""
 
     last_updated_ms: int = 0
     snapshot_log: tuple[_Entry, ...] = ()
@@ -92,10 +92,11 @@ def blocks_writers(document: bytes, now_ms: int) -> bool:
 
 
 def mended(metadata: TableMetadata, now_ms: int) -> TableMetadata:
-    """Return the metadata with times that stop no reader or writer, or the same object if they stop none.
+    """Return the metadata with times that stop no reader or writer. Return the same object if nothing must be
+    corrected.
 
-    Times after the clock of the server, `now_ms`, become that time. Other entries of the logs become as late as the
-    entry before them.
+    Times after the server's clock, `now_ms`, become that time. Any other log entry that is earlier than the entry
+    before it gets the time of that entry.
     """
     snapshot_log, metadata_log = metadata.snapshot_log, metadata.metadata_log
     if not _blocks(metadata.last_updated_ms, _entries(snapshot_log.json), _entries(metadata_log.json), now_ms):
@@ -171,7 +172,7 @@ class Snapshot(Part, frozen=True, kw_only=True):
 
     @property
     def operation(self) -> str | None:
-        """Return `append`, `replace`, `overwrite` or `delete` as declared in the summary, or None."""
+        """Return the operation in the summary (`append`, `replace`, `overwrite` or `delete`), or None."""
         return (self.summary or {}).get("operation")
 
 
@@ -196,7 +197,7 @@ class SnapshotRef(Part, frozen=True, kw_only=True):
     min_snapshots_to_keep: Annotated[int, Meta(ge=1, le=2**31 - 1)] | None = None
 
     def same_as(self, other: SnapshotRef) -> bool:
-        """Return True if all known members are equal. Unknown members and formatting are ignored."""
+        """Return True if all known members are equal. Unknown members and the formatting are ignored."""
         return _ref_values(self) == _ref_values(other)
 
 
@@ -262,9 +263,9 @@ class EncryptedKey(Part, frozen=True, kw_only=True):
 
 
 def read_snapshot(text: Raw, *, at: str) -> Snapshot:
-    """Parse a snapshot of a client and return it in the stored form. Raises `BadRequestException`.
+    """Parse a snapshot from a client and return it in the stored form (`stored_snapshot`).
 
-    See `stored_snapshot` for the stored form.
+    Raises `BadRequestException`.
     """
     snapshot = Snapshot.of(stored_snapshot(codec.canonical_object(text, at=at)), at=at)
     check_complete(snapshot, at=at)
@@ -275,7 +276,7 @@ def stored_snapshot(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of a snapshot in the stored form. The input is not changed.
 
     The stored form has no null members. It has no sequence number of 0, because readers infer format version 2 from it.
-    A summary without `operation` gets `overwrite`, as which the Java library reads it: other readers need the member.
+    A summary without `operation` gets `overwrite`: the Java library reads it so, and other readers need the member.
     """
     stored = {name: value for name, value in members.items() if value is not None or name not in _OPTIONAL_MEMBERS}
     if stored.get("sequence-number") == 0:
@@ -287,7 +288,7 @@ def stored_snapshot(members: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_complete(snapshot: Snapshot, *, at: str) -> None:
-    """Raise `BadRequestException` if a snapshot names no manifests, or has a first row id without a number of rows."""
+    """Raise `BadRequestException` if a snapshot has no manifests, or has a first row id without a number of rows."""
     if snapshot.manifest_list is None and snapshot.manifests is None:
         raise BadRequestException(f"Malformed request: object missing required field `manifest-list` at `{at}`")
     if snapshot.first_row_id is not None and snapshot.added_rows is None:
@@ -302,7 +303,7 @@ def check_retention(ref: SnapshotRef) -> None:
 
 
 def branch(snapshot_id: int) -> SnapshotRef:
-    """Return a branch at a snapshot, without settings."""
+    """Return a branch that points to a snapshot, without settings."""
     return SnapshotRef.of({"snapshot-id": snapshot_id, "type": "branch"})
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State the types that each format version and transform accepts, and check the text of types and transforms.
+"""Define the types that each format version and transform accepts, and check the text of types and transforms.
 
 Source: Iceberg table specification, "Schemas and Data Types" and appendix C, including format version 3.
 """
@@ -46,7 +46,7 @@ def is_primitive(kind: Type) -> bool:
 
 
 def check_primitive(kind: str, column: str) -> None:
-    """Raise `BadRequestException` for a primitive type that no format version has. `column` is named in the message."""
+    """Raise `BadRequestException` for a primitive type that no format version has. The message contains `column`."""
     if kind in PRIMITIVES or _FIXED.fullmatch(kind) or _GEOMETRY.fullmatch(kind) or _GEOGRAPHY.fullmatch(kind):
         return
     if decimal := _DECIMAL.fullmatch(kind):
@@ -80,7 +80,7 @@ def check_transform(transform: str) -> None:
 
 
 def stored_transform(transform: str) -> str:
-    """Return a transform with the name in lower case if it is a known one, as all readers expect it."""
+    """Return a transform as all readers expect it: the name of a known transform is in lower case."""
     name, bracket, parameter = transform.partition("[")
     return name.lower() + bracket + parameter if name.lower() in _BARE | _WIDTHS.keys() else transform
 
@@ -102,7 +102,7 @@ def can_bind(transform: str, kind: Type) -> bool:
 def can_transform(transform: str, kind: Type) -> bool:
     """Return True if a partition or sort transform accepts a source type.
 
-    Unknown transforms accept every primitive type: the specification requires that readers ignore them.
+    Unknown transforms accept every primitive type, because the specification requires that readers ignore them.
     """
     name, transform_name = type_name(kind), type_name(transform)
     if transform_name == "void":

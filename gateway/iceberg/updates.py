@@ -28,7 +28,7 @@ class _Update(
     omit_defaults=True,
     tag_field="action",
 ):
-    """Base of all updates."""
+    """Base of all updates. Unknown members are ignored."""
 
 
 class AssignUuid(_Update, frozen=True, tag="assign-uuid"):

@@ -65,7 +65,7 @@ class ViewHistoryEntry(Part, frozen=True, kw_only=True):
 
 
 class ViewMetadata(Struct, frozen=True, kw_only=True):
-    """One state of a view's metadata. Encode it only with `encode_view_metadata`."""
+    """One state of a view's metadata. Encode it with `encode_view_metadata` only."""
 
     view_uuid: str
     format_version: int
@@ -84,7 +84,7 @@ class ViewMetadata(Struct, frozen=True, kw_only=True):
 
     @property
     def measured(self) -> Measured:
-        """Return the parts that can grow, for the check of limits."""
+        """Return the sizes of the parts that can grow, for the check of limits."""
         return Measured(
             histories={"version-log entries": self.version_log},
             structures={"schemas": self.schemas, "versions": self.versions},
@@ -187,7 +187,7 @@ def encode_view_metadata(metadata: ViewMetadata) -> bytes:
 
 
 def read_version(text: Raw, *, at: str) -> ViewVersion:
-    """Parse a view version of a client. Raises `BadRequestException`, `EmptyView` or `IllegalArgumentException`."""
+    """Parse a view version from a client. Raises `BadRequestException`, `EmptyView` or `IllegalArgumentException`."""
     members = codec.canonical_object(text, at=at)
     if members.get("default-catalog", "") is None:
         del members["default-catalog"]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request and response bodies of `/catalog/v1`, with the members of the protocol's OpenAPI document.
 
-Unknown members of requests and updates are ignored, as the protocol grows by new members. They are rejected with 400
-where ignoring one is not safe: in a requirement, which would be an unchecked condition, and in the identifier of a
-table, which would name another table than the decided one. The documents inside (schemas, specs, orders, snapshots,
-view versions) stay raw JSON with the members of newer specifications. The functions that apply them parse them.
-Optional members may be null. `decode` reports errors as 400 with the JSON path.
+Unknown members of requests and updates are ignored, because the protocol grows by new members. They are rejected with
+400 where ignoring them is not safe: in a requirement, where one would be an unchecked condition, and in the identifier
+of a table, where one could make the identifier mean another table than the authorized one. The documents inside
+(schemas, specs, orders, snapshots, view versions) stay raw JSON with the members of newer specifications. The functions
+that apply them parse them. Optional members may be null. `decode` reports errors as 400 with the JSON path.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ T = TypeVar("T")
 
 
 def decode(data: bytes, kind: type[T]) -> T:
-    """Decode a request body. A top-level member that is null counts as missing.
+    """Decode a request body. A top-level member that is null is treated as missing.
 
-    Raises `BadRequestException`. The message names the JSON path in the spelling of the request.
+    Raises `BadRequestException`. The message contains the JSON path in the spelling of the request.
     """
     codec.refuse_nul(data)
     try:
@@ -52,7 +52,10 @@ class _Request(Struct, frozen=True, rename="kebab", kw_only=True):
 
 
 class _Response(Struct, frozen=True, rename="kebab", kw_only=True, omit_defaults=True):
-    """Base of response bodies. Members at their default are left out; members without a default are always present."""
+    """Base of response bodies.
+
+    Members that equal their default are left out; members without a default are always present.
+    """
 
 
 class TableIdentifierBody(Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
@@ -265,7 +268,7 @@ class RemoteSignRequest(_Request, frozen=True):
 
     @property
     def reads(self) -> bool:
-        """Return True for the methods that change nothing in a store."""
+        """Return True if the request's method changes nothing in a store."""
         return self.method.upper() in ("GET", "HEAD")
 
 
@@ -351,8 +354,9 @@ class LoadViewResult(_Response, frozen=True):
 
 
 class _Report(Struct, frozen=True, rename="kebab", kw_only=True, tag_field="report-type"):
-    """Base of the metrics reports of engines. Unknown members are accepted: engines add some, and reports are only
-    recorded.
+    """Base of the metrics reports of engines.
+
+    Unknown members are accepted: engines add some, and reports are only recorded.
     """
 
     table_name: str

@@ -53,7 +53,7 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     """Summary of a list whose entries exceed the size limit: the number of entries left out, and the SHA-256 of the
     whole list.
 
-    The digest covers the list's compact JSON as an unlimited record would contain it (`audit_size.digest`).
+    The digest covers the list's compact JSON as an unlimited record would contain it (`digest`).
     """
 
     count: int

@@ -44,8 +44,8 @@ _CHEAP_SEARCHES: Final = 4
 class TableBuilder:
     """A mutable copy of the metadata, and a record of the changes of this commit.
 
-    `schema_id`, `spec_id`, `order_id`, `table_uuid` and `location` are None until a create commit sets them.
-    `now_ms` is the clock of the server. No time of a writer changes the time of the commit.
+    `schema_id`, `spec_id`, `order_id`, `table_uuid` and `location` are None until a create commit sets them. `now_ms`
+    is the time of the server's clock. The time of the commit does not depend on the clock of a writer.
     """
 
     base: TableMetadata | None
@@ -93,7 +93,7 @@ class TableBuilder:
     def empty(
         cls, *, format_version: int, now_ms: int, allowed: frozenset[int] = SUPPORTED_FORMAT_VERSIONS
     ) -> TableBuilder:
-        """Return the builder for a table that does not exist yet."""
+        """Return a builder for a table that does not exist yet."""
         return cls(base=None, now_ms=now_ms, format_version=format_version, allowed_format_versions=allowed)
 
     @classmethod
@@ -102,7 +102,8 @@ class TableBuilder:
     ) -> TableBuilder:
         """Return a builder with the content of `base`. The base is not changed.
 
-        Times in `base` that stop writers are mended (`times.mended`): the next commit makes the table writable again.
+        Times in `base` that would stop writers are corrected (`snapshots.mended`), so that the table can be written
+        again after the next commit.
         """
         base = mended(base, now_ms)
         return cls(
@@ -136,7 +137,7 @@ class TableBuilder:
 
     @property
     def commit_ms(self) -> int:
-        """Return the time of the commit: the clock of the server, or the time of the last commit if that is later."""
+        """Return the time of the commit: that of the server's clock, or of the previous commit if it is later."""
         return max(self.now_ms, self.base.last_updated_ms if self.base is not None else 0)
 
     def schema(self) -> Schema:
@@ -149,7 +150,10 @@ class TableBuilder:
         )
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """Return a snapshot by id, or None. Snapshots that this commit added are found without parsing the others."""
+        """Return the snapshot with this id, or None.
+
+        Snapshots that this commit added are found without parsing the others.
+        """
         if (added := self.added_snapshots.get(snapshot_id)) is not None:
             return added
         self.searches += 1
@@ -217,7 +221,7 @@ class TableBuilder:
                 self.orders = self.orders.append(UNSORTED)
 
     def _check_current_snapshot_time(self) -> None:
-        """Raise `BadRequestException` if this commit made a snapshot current whose time is in the future."""
+        """Raise `BadRequestException` if this commit made a snapshot with a time in the future the current one."""
         if self.current_snapshot_id in self.main_moved_to:
             added = self.added_snapshots.get(self.current_snapshot_id)
             if added is not None:
@@ -262,12 +266,12 @@ def _check_defaults(builder: TableBuilder, schema: Schema) -> None:
 
 
 def _cleaned_snapshot_log(builder: TableBuilder) -> Parts[SnapshotLogEntry]:
-    """Return the snapshot log without states that were never visible, and without entries before a gap.
+    """Return the snapshot log without snapshots that were never visible, and without entries before a gap.
 
-    A snapshot that this commit added and that was current only between two of its updates was never visible. If the
-    commit removed snapshots, an entry with a missing snapshot also removes all earlier entries. Otherwise time travel
-    to the period of the missing snapshot would read the state before it. Raises `InvalidTableUpdate` if the last entry
-    is not the current snapshot.
+    A snapshot was never visible if this commit added it and a later update of this commit replaced it as the current
+    one. If the commit removed snapshots, an entry with a missing snapshot also removes all earlier entries. Otherwise
+    time travel to the period of the missing snapshot would read the state before it. Raises `InvalidTableUpdate` if the
+    last entry is not the current snapshot.
     """
     unseen = {s for s in builder.main_moved_to if s in builder.added_snapshots and s != builder.current_snapshot_id}
     if not unseen and not builder.removed_snapshots:

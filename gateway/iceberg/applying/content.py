@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Updates of a table's content and side data: snapshots, refs, statistics, properties, encryption keys."""
+"""Updates of a table's content and of the data beside it: snapshots, refs, statistics, properties, encryption keys."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ _MOST_ROWS: Final = 2**48
 def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
     """Add a snapshot.
 
-    Its sequence number must exceed that of the table. Otherwise the client used an outdated table:
-    `RetryableValidation` (409). A snapshot without parent may have a lower number, because it starts a new history (a
-    replaced table). No number may exceed that of the table by more than `_LARGEST_STEP`. Raises `InvalidTableUpdate` or
-    `BadRequestException` for an invalid snapshot.
+    Its sequence number must exceed that of the table. Otherwise the client used an outdated table, and
+    `RetryableValidation` (409) is raised. A snapshot without parent may have a lower number, because it starts a new
+    history (of a replaced table). No number may exceed that of the table by more than `_LARGEST_STEP`. Raises
+    `InvalidTableUpdate` or `BadRequestException` for an invalid snapshot.
     """
     snapshot = read_snapshot(update.snapshot, at=f"{at}.snapshot")
     for parts, noun in ((builder.schemas, "schema"), (builder.specs, "partition spec"), (builder.orders, "sort order")):
@@ -107,7 +107,7 @@ def add_snapshot(builder: TableBuilder, update: AddSnapshot, at: str) -> None:
 
 
 def _next_row_id(builder: TableBuilder, snapshot: Snapshot) -> int:
-    """Return the first row id that no snapshot uses: the one after the rows of this snapshot, which may leave a gap.
+    """Return the next row id of the table: the first one after the rows of this snapshot. It may leave a gap.
 
     Raises `RetryableValidation` if the snapshot's row ids are already in use, and `InvalidTableUpdate` if the snapshot
     has no row ids, or so many that too few are left for other writers.
@@ -157,9 +157,9 @@ def set_snapshot_ref(builder: TableBuilder, update: SetSnapshotRef, at: str) -> 
 
 
 def _time_of_change(builder: TableBuilder, snapshot: Snapshot) -> int:
-    """Return the time for the log at which a snapshot becomes current (`times.log_time`).
+    """Return the time at which a snapshot becomes current, for the snapshot log (`snapshots.log_time`).
 
-    For a snapshot that existed before, it is the time of the commit.
+    For a snapshot that an earlier commit added, it is the time of this commit.
     """
     last = builder.snapshot_log.last
     last_ms = last.timestamp_ms if last is not None else 0
@@ -179,7 +179,7 @@ def _ref(update: SetSnapshotRef) -> SnapshotRef:
 
 
 def remove_snapshots(builder: TableBuilder, update: RemoveSnapshots, at: str) -> None:
-    """Remove snapshots with their statistics and the refs that name them. Unknown ids are ignored.
+    """Remove snapshots, their statistics, and the refs that point to them. Unknown ids are ignored.
 
     Parent ids in other snapshots are not changed.
     """
@@ -200,7 +200,7 @@ def remove_snapshots(builder: TableBuilder, update: RemoveSnapshots, at: str) ->
 
 
 def remove_snapshot_ref(builder: TableBuilder, update: RemoveSnapshotRef, at: str) -> None:
-    """Remove a branch or tag. A missing ref is ignored. Without `main` there is no current snapshot."""
+    """Remove a branch or tag. A missing ref is ignored. After `main` is removed, there is no current snapshot."""
     if update.ref_name in builder.refs:
         _drop_ref(builder, update.ref_name)
         builder.changed = True
@@ -252,7 +252,10 @@ def remove_partition_statistics(builder: TableBuilder, update: RemovePartitionSt
 
 
 def set_properties(builder: TableBuilder, update: SetProperties, at: str) -> None:
-    """Set table properties and ignore reserved names. Equal values do not mark the table as changed."""
+    """Set table properties and ignore reserved names.
+
+    A commit that sets only equal values does not change the table.
+    """
     requested = persisted_properties(update.updates)
     check_settable(builder.properties, requested)
     if any(builder.properties.get(name) != value for name, value in requested.items()):
@@ -269,7 +272,7 @@ def remove_properties(builder: TableBuilder, update: RemoveProperties, at: str) 
 
 
 def add_encryption_key(builder: TableBuilder, update: AddEncryptionKey, at: str) -> None:
-    """Add a wrapped encryption key. A key whose id exists is ignored, because keys are immutable."""
+    """Add a wrapped encryption key. If a key with this id exists, the update is ignored, because keys are immutable."""
     where = f"{at}.encryption-key"
     members = codec.canonical_object(update.encryption_key, at=where)
     key = EncryptedKey.of({name: value for name, value in members.items() if value is not None}, at=where)

@@ -45,7 +45,7 @@ from gateway.iceberg.updates import (
 
 
 def assign_uuid(builder: TableBuilder, update: AssignUuid, at: str) -> None:
-    """Set the UUID of a new table. The UUID that the table has already is accepted and changes nothing.
+    """Set the UUID of a new table. Setting the UUID that the table already has changes nothing.
 
     Raises `AssignUuidNotAllowed` for another UUID on an existing table.
     """
@@ -75,10 +75,10 @@ def upgrade_format_version(builder: TableBuilder, update: UpgradeFormatVersion, 
 
 
 def check_format_version(requested: int, allowed: frozenset[int], *, current: int | None = None) -> None:
-    """Raise an error of status 400 if a table must not get this format version.
+    """Raise an error of status 400 if a table must not get the format version `requested`.
 
     Raises `InvalidTableUpdate` for an unknown version, and `FormatVersionNotAllowed` for one that the warehouse does
-    not permit. A table that already has the version, `current`, keeps it.
+    not permit. A table that already has the version (`current`) keeps it.
     """
     highest = max(SUPPORTED_FORMAT_VERSIONS)
     if requested > highest:
@@ -108,8 +108,9 @@ def set_location(builder: TableBuilder, update: SetLocation, at: str) -> None:
 
 
 def strip_trailing_slash(location: str) -> str:
-    """Return the location without slashes at its end: `scheme://b/t` for `scheme://b/t//`. A bare `scheme://` is
-    kept.
+    """Return the location without slashes at its end: `scheme://b/t` for `scheme://b/t//`.
+
+    `scheme://` alone is kept.
     """
     while location.endswith("/") and not location.endswith("://"):
         location = location[:-1]
@@ -121,7 +122,7 @@ _LARGEST_GAP: Final = 1000
 
 
 def _require_ids_left(noun: str, highest: int, last: int, fields: int) -> None:
-    """Raise `InvalidTableUpdate` if new fields skip so many ids that other writers could run out of them."""
+    """Raise `InvalidTableUpdate` if new fields skip so many ids that too few are left for other writers."""
     if highest - last > fields + _LARGEST_GAP:
         raise InvalidTableUpdate(
             f"The {noun} id {highest} leaves too few for other writers. Use {last + 1}, the next one of the table"
@@ -154,9 +155,9 @@ def add_schema(builder: TableBuilder, update: AddSchema, at: str) -> None:
 
 
 def set_current_schema(builder: TableBuilder, update: SetCurrentSchema, at: str) -> None:
-    """Make a schema the current one. -1 is the schema that this commit added last.
+    """Make a schema the current one. The id -1 is the schema that this commit added last.
 
-    `TableBuilder.finish` checks the default spec and sort order against it.
+    `TableBuilder.finish` checks the default spec and sort order against the schema.
     """
     schema_id = or_last_added(
         update.schema_id, builder.last_added_schema, "Cannot set last added schema: no schema has been added"
@@ -199,7 +200,7 @@ def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
 
 
 def set_default_spec(builder: TableBuilder, update: SetDefaultSpec, at: str) -> None:
-    """Make a partition spec the default one. -1 is the spec that this commit added last."""
+    """Make a partition spec the default. The id -1 is the spec that this commit added last."""
     spec_id = or_last_added(
         update.spec_id, builder.last_added_spec, "Cannot set last added spec: no spec has been added"
     )
@@ -235,7 +236,7 @@ def add_sort_order(builder: TableBuilder, update: AddSortOrder, at: str) -> None
 
 
 def set_default_sort_order(builder: TableBuilder, update: SetDefaultSortOrder, at: str) -> None:
-    """Make a sort order the default one. -1 is the order that this commit added last."""
+    """Make a sort order the default. The id -1 is the order that this commit added last."""
     order_id = or_last_added(
         update.sort_order_id, builder.last_added_order, "Cannot set last added sort order: no sort order has been added"
     )
@@ -248,7 +249,7 @@ def set_default_sort_order(builder: TableBuilder, update: SetDefaultSortOrder, a
 
 
 def or_last_added(requested: int, last_added: int | None, otherwise: str) -> int:
-    """Return the requested id, or the id that was added last if the request has -1.
+    """Return the requested id. If it is -1, return the id that this commit added last.
 
     Raises `InvalidTableUpdate` with the message `otherwise` if -1 was requested and nothing was added.
     """

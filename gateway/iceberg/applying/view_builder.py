@@ -77,7 +77,7 @@ class ViewBuilder:
         )
 
     def version(self, version_id: int) -> ViewVersion | None:
-        """Return a version by id, or None."""
+        """Return the version with this id, or None."""
         return next((v for v in self.versions if v.version_id == version_id), None)
 
     def finish(self) -> ViewMetadata:
@@ -108,7 +108,7 @@ class ViewBuilder:
         )
 
     def _refuse_lost_dialects(self, current: ViewVersion) -> None:
-        """Raise `BadRequestException` if a new current version lacks a SQL dialect that the base version has.
+        """Raise `BadRequestException` if the new current version lacks an SQL dialect that the previous one has.
 
         Engines of that dialect could no longer read the view. The property `replace.drop-dialect.allowed` permits it.
         """
@@ -123,9 +123,9 @@ class ViewBuilder:
             )
 
     def _expire(self, current: ViewVersion) -> None:
-        """Remove old versions beyond the configured number. The current version and the newest others are kept.
+        """Remove the oldest versions beyond the configured number, except the current one.
 
-        The log loses its entries up to the last one of a removed version.
+        If a version in the log is removed, its last log entry and all entries before it are removed too.
         """
         keep = max(len(self.added_versions), view_versions_kept(self.properties))
         if len(self.versions) <= keep:
@@ -143,7 +143,7 @@ class ViewBuilder:
 
 
 def assign_uuid(builder: ViewBuilder, update: AssignUuid, at: str) -> None:
-    """Set the UUID of a new view. The UUID that the view has already is accepted and changes nothing.
+    """Set the UUID of a new view. Setting the UUID that the view already has changes nothing.
 
     Raises `ViewUuidMismatch` for another UUID.
     """
@@ -204,10 +204,10 @@ def add_schema(builder: ViewBuilder, update: AddSchema, at: str) -> None:
 
 
 def add_view_version(builder: ViewBuilder, update: AddViewVersion, at: str) -> None:
-    """Add a version. An equal version keeps its id. A new one keeps the id of the request if that is higher than all
-    others, and gets the highest id plus one otherwise: two concurrent writers may send the same one.
+    """Add a version. An equal version keeps its id.
 
-    Raises `InvalidTableUpdate` for an unknown schema.
+    A new version keeps the id of the request if this is higher than all others. Otherwise it gets the highest id plus
+    one, because two concurrent writers may send the same id. Raises `InvalidTableUpdate` for an unknown schema.
     """
     version = read_version(update.view_version, at=f"{at}.view-version")
     schema_id = or_last_added(
@@ -228,7 +228,7 @@ def add_view_version(builder: ViewBuilder, update: AddViewVersion, at: str) -> N
 
 
 def set_current_view_version(builder: ViewBuilder, update: SetCurrentViewVersion, at: str) -> None:
-    """Make a version the current one. -1 is the version that this commit added last.
+    """Make a version the current one. The id -1 is the version that this commit added last.
 
     The log entry has the timestamp of the version if this commit added it, otherwise the time of the commit.
     """
