@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Audit records, the chain over them, removed partitions, and the positions of continuous exports."""
+"""The tables of audit records, of the chain over them, of removed partitions, and of the positions of exports."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metadata and the columns that the tables share."""
+"""The metadata of the schema, and columns that several tables have."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ metadata = MetaData(
 
 
 def now(name: str, *, nullable: bool = False) -> Column[object]:
-    """Return a column for a time. The database's clock sets it at insertion; with `nullable` it is null at first."""
+    """Return a column for a time. The database's clock sets it at insertion. With `nullable` it is null at first."""
     return Column(
         name, DateTime(timezone=True), nullable=nullable, server_default=None if nullable else func.clock_timestamp()
     )
 
 
 def search_key(of: str, *, name: str = "search_key") -> Column[object]:
-    """Return the column that `search.py` compares a text with. PostgreSQL computes it (`search.sql`)."""
+    """Return the column with which `search.py` compares a text.
+
+    PostgreSQL computes it from the column `of` (`search.sql`).
+    """
     return Column(name, Text, Computed(of, persisted=True))

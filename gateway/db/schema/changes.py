@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define the tables of what changes leave to do: tickets, events, tuple keys, idempotency keys, model switches."""
+"""The tables of work that follows a change: tickets, events, tuple keys, idempotency keys, and model switches."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Encrypted storage credentials, issued credentials that have not expired, and the keys of the gateway's own tokens."""
+"""The tables of encrypted storage credentials, of live credentials, and of the keys of the gateway's own tokens."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live grants, and the history of ended grants."""
+"""The tables of live grants and of ended grants."""
 
 from __future__ import annotations
 

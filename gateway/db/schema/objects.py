@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table with the rows of each object type. Cards know no database, so it is not on them."""
+"""The table that contains the rows of each object type.
+
+It is not on the cards, because they do not know the database.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data policies, their bindings and the values that they use, probes of engines, and tags with their attachments."""
+"""The tables of data policies with their bindings and values, of engine probes, and of tags with their attachments."""
 
 from __future__ import annotations
 

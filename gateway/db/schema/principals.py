@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users and applications, roles, users and groups of identity providers that use SCIM, and deleted users."""
+"""The tables of users and applications, roles, users and groups that identity providers maintain by SCIM, and deleted
+users.
+"""
 
 from __future__ import annotations
 

@@ -3,10 +3,11 @@
 
 Each file contains the invariant that its triggers hold. A change of a file needs a migration, which may be empty: the
 functions are installed in the transaction that stamps the newest revision, so that a database of this revision has the
-functions of this version. A migration drops what no file contains any more, and a function whose type changes.
+functions of this version. A migration drops functions and triggers that no file contains any more, and functions whose
+type changes.
 
-Not alembic-utils: it copies each text into a migration, and drops a trigger of the database to compare it, under a lock
-on the table.
+alembic-utils is not used: it copies each text into a migration, and to compare a trigger it drops the trigger in the
+database, under a lock on the table.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ _INSTALLED: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A function or trigger: its name in SQL, its comment in the database, the function's body, and the statement."""
+    """A function or trigger: its name in SQL, its comment in the database, its body, and the statement that creates
+    it.
+    """
 
     name: str
     comment: str
@@ -69,7 +72,7 @@ def _definition(file: str, statement: str) -> Definition:
 
 
 def missing_functions(connection: Connection) -> list[Definition]:
-    """Return the functions and triggers that are absent, disabled, or have another text."""
+    """Return the functions and triggers that the database lacks, that are disabled, or that have another text there."""
     installed = {(comment, body) for comment, body in connection.exec_driver_sql(_INSTALLED)}
     return [each for each in definitions() if (each.comment, each.body) not in installed]
 

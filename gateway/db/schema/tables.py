@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Namespaces, tables, views and generic tables, the names and locations that they left, and files without a pointer."""
+"""The tables of namespaces, tables, views and generic tables, their former names and locations, and files without a
+pointer.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks, their ended attempts, and the configuration of their queues."""
+"""The tables of tasks, of their ended attempts, and of the configuration of their queues."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The row of the server and its revisions, projects, and warehouses."""
+"""The tables of the server's row with its revisions, of projects, and of warehouses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All tables together, for the comparison with the migrations."""
+"""All database tables together, to compare them with the migrations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the protection of tables and views, and on dropped ones that can be restored."""
+"""Statements on the protection of tables and views, and on dropped tables and views that can be restored."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _TABLES = {ObjectType.NAMESPACE: namespaces, **dict.fromkeys(TABULARS, tables)}
 
 
 class Protection(NamedTuple):
-    """State whether an object is protected, and the time of its last change."""
+    """Whether an object is protected, and the time at which this was last changed."""
 
     protected: bool
     updated_at: datetime | None
 
 
 async def of(connection: AsyncConnection, on: ObjectKey) -> Protection | None:
-    """Return the protection, None if the object does not exist."""
+    """Return the protection of an object. Return None if the object does not exist."""
     table = _TABLES[on.type]
     statement = select(table.c.protected, table.c.updated_at).where(table.c.id == UUID(on.id))
     if table is tables:
@@ -40,7 +40,7 @@ async def of(connection: AsyncConnection, on: ObjectKey) -> Protection | None:
 
 
 async def protect(connection: AsyncConnection, on: ObjectKey, protected: bool) -> Protection | None:
-    """Set the protection. Return the new one, None if the object does not exist."""
+    """Set the protection of an object, and return it. Return None if the object does not exist."""
     table = _TABLES[on.type]
     statement = (
         update(table)
@@ -54,7 +54,7 @@ async def protect(connection: AsyncConnection, on: ObjectKey, protected: bool) -
 
 
 class KeptRow(NamedTuple):
-    """A table or view, which is dropped if it has a time of deletion."""
+    """A live or dropped table or view. It is dropped if `deleted_at` is not None."""
 
     id: UUID
     kind: str
@@ -65,8 +65,9 @@ class KeptRow(NamedTuple):
 
 
 class DroppedRow(NamedTuple):
-    """A dropped table or view, with the levels of its namespace. `name_key` is its place in lists. `expires_at` is None
-    if no task deletes it.
+    """A dropped table or view, with the levels of its namespace.
+
+    `name_key` determines its position in lists. `expires_at` is None if no task deletes it.
     """
 
     id: UUID
@@ -80,7 +81,7 @@ class DroppedRow(NamedTuple):
 
 
 class TakenName(NamedTuple):
-    """A dropped table or view, and the kind of the object that has its name now."""
+    """A dropped table or view, and the kind of the object that now has its name."""
 
     id: UUID
     kind: str
@@ -115,7 +116,7 @@ async def lock_rows(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequenc
 async def lock_for_deletion(connection: AsyncConnection, id: UUID) -> KeptRow | None:
     """Lock and return the row of a dropped table or view that is to be deleted, as `lock_rows` does.
 
-    Its namespace is locked before. Return None if it was restored or deleted.
+    Its namespace is locked first. Return None if the object was restored or deleted.
     """
     above = (
         select(namespaces.c.id)
@@ -128,9 +129,9 @@ async def lock_for_deletion(connection: AsyncConnection, id: UUID) -> KeptRow | 
 
 
 async def restore(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
-    """Restore dropped tables and views, whose rows are locked, and cancel their deletion.
+    """Restore dropped tables and views, and cancel their deletion. Their rows must be locked.
 
-    Raises Clash if the name of one is taken.
+    Raises Clash if a name is taken.
     """
     values = {"deleted_at": None, "deleted_by": None, "version": tables.c.version + 1}
     with clashes():
@@ -139,7 +140,7 @@ async def restore(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
 
 
 async def remove(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
-    """Delete locked rows."""
+    """Delete the rows of these tables and views. They must be locked."""
     await connection.execute(delete(tables).where(tables.c.id.in_(list(ids))))
 
 
@@ -160,7 +161,7 @@ async def dispose_files(
     parent: UUID | None = None,
     purge_in_seconds: float = 0.0,
 ) -> None:
-    """Handle the files of a deleted row according to `then`.
+    """Delete or keep the files of a deleted row, as the drop requested in `then`.
 
     A purge begins after `purge_in_seconds`. `parent` is the task that deletes the row.
     """
@@ -208,8 +209,8 @@ async def dropped(
 ) -> Sequence[DroppedRow]:
     """Return the dropped tables and views of a warehouse that can be restored, ordered by folded name.
 
-    With `holders`, only rows that a grant to one of them may make visible: a grant on the object or on a namespace
-    above it.
+    With `holders`, only rows are returned that a grant to one of them may make visible: a grant on the object or on a
+    namespace above it.
     """
     key, id = after or (None, None)
     ends = {"active": list(ACTIVE), "queue": Queue.SOFT_DELETION.value}
@@ -222,7 +223,7 @@ async def dropped(
 
 
 async def taken_names(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[TakenName]:
-    """Return those of these dropped rows whose name another object has now."""
+    """Return those of these dropped rows whose name another object now has."""
     other = tables.alias("other")
     statement = (
         select(tables.c.id, tables.c.kind, tables.c.name, other.c.kind.label("taken_by"))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read metadata documents after the permit, through a cache that is bounded in bytes.
 
-A document never changes under its table's id and its metadata location: every statement that writes one writes both
+The document of a table id and a metadata location never changes: every statement that writes one writes both
 (`gateway.db.tables.tables`), each metadata file has a UUID in its name, and a table that is registered again has a new
-id. So an entry of the cache is never stale. Only times that stop writers are mended when a document is read. A document
-that is not in the cache is read together with its location, which may be newer than the row that the permit was decided
-on; the caller answers with both from here.
+id. So an entry of the cache is never stale. Only times that would stop writers are corrected when a document is read. A
+document that is not in the cache is read together with its location, which may be newer than the row on which the
+permit was decided. So the response must contain the document and the location that this module returns.
 """
 
 from __future__ import annotations
@@ -39,27 +39,28 @@ _PORTION_BYTES: Final = 16 * 1024 * 1024
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A metadata document and the location of its metadata file. A generic table has no such file."""
+    """A metadata document, and the location of its metadata file. A generic table has no metadata file."""
 
     metadata_location: str
     text: bytes
 
 
 class DocumentObserver(Protocol):
-    """Receiver of cache metrics."""
+    """Receives figures of the document cache, for metrics."""
 
     def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
-        """Count look-ups."""
+        """Count lookups that found a document in the cache, and lookups that did not."""
         ...
 
     def documents_kept(self, count: int) -> None:
-        """Set the bytes that the cache of this process holds."""
+        """Set the number of bytes in the document cache of this process."""
         ...
 
 
 class DocumentCache:
-    """A cache of documents in one process, at most `max_bytes` in all; 0 caches none. The least recently used are
-    evicted.
+    """A cache of documents in one process, with at most `max_bytes` in total (0: no cache).
+
+    The least recently used documents are evicted.
     """
 
     def __init__(self, max_bytes: int, observer: DocumentObserver) -> None:
@@ -90,20 +91,21 @@ class DocumentCache:
 
 
 class Documents:
-    """The documents of tables, views and generic tables that a request was permitted to read or change."""
+    """Reads the documents of tables, views and generic tables that a request was permitted to read or change."""
 
     def __init__(self, database: Database, cache: DocumentCache, *, max_together: int) -> None:
-        """Set the limit of bytes that the documents of one transaction may take (`max_together`)."""
+        """Set `max_together`, the number of bytes that the documents of one transaction may have in total."""
         self._max_together = max_together
         self._database = database
         self._cache = cache
         self._reading: WeakValueDictionary[tuple[UUID, str], asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, row: ResolvedTable | ResolvedView | ResolvedGenericTable) -> Document | None:
-        """Return the document of the row, or of a newer commit if the database is read. Return None if the table is
-        gone.
+        """Return the document of the row, or of a newer commit if it is read from the database. Return None if the
+        table is gone.
 
-        Concurrent requests that miss the same document read it one after the other. Raises DatabaseUnavailable.
+        Concurrent requests for the same document that is not cached read it one after the other. Raises
+        DatabaseUnavailable.
         """
         location = "" if isinstance(row, ResolvedGenericTable) else row.metadata_location
         if (known := self._cache.get(row.id, location)) is not None:
@@ -119,13 +121,13 @@ class Documents:
         return document
 
     def keep(self, id: UUID, metadata_location: str, text: bytes) -> None:
-        """Cache the document that a commit has just made current: most are loaded soon."""
+        """Cache the document that a commit has just made current, because most are loaded soon."""
         self._cache.keep(id, metadata_location, text)
 
     async def read_all(self, rows: Sequence[ResolvedTable]) -> dict[UUID, Document]:
         """Return the documents of the tables that still exist, as `read` does.
 
-        The bytes of several documents are summed before any is read. Raises PayloadTooLarge if they exceed the limit of
+        The sizes of several documents are added before any is read. Raises PayloadTooLarge if they exceed the limit of
         one transaction.
         """
         if len(rows) == 1:
@@ -147,7 +149,7 @@ class Documents:
         return documents
 
     async def read_dropped(self, ids: Sequence[UUID]) -> dict[UUID, Document]:
-        """Return the documents of those objects that are dropped and can be restored, by id.
+        """Return the documents of those objects that are dropped and can be restored, by the object's id.
 
         Raises PayloadTooLarge if they exceed the limit of one transaction.
         """
@@ -172,7 +174,7 @@ class Documents:
         return found
 
     async def _portions(self, rows: Sequence[ResolvedTable]) -> list[list[ResolvedTable]]:
-        """Return the tables in groups. One statement reads the documents of a group."""
+        """Return the tables in groups, such that one statement can read the documents of a group."""
         if not rows:
             return []
         async with self._database.read() as connection:

@@ -5,10 +5,9 @@ The column `metadata_excerpt` holds the excerpt of the document at `metadata_exc
 version changes `metadata_location` without writing these two columns. They then differ, and the excerpt is computed
 from the document, which is read for this one table after the decision about its name.
 
-Fill the excerpts of tables that an earlier version wrote.
-
-It runs in every `lakegate migrate`, after the migrations. Each batch is limited in rows and bytes and commits by
-itself. So gateways continue to serve, and the next run continues an interrupted one.
+`fill_excerpts` writes the excerpts of tables that an earlier version wrote. It runs in every `lakegate migrate`, after
+the migrations. Each batch is limited in rows and bytes and commits by itself. So gateways continue to serve, and the
+next run continues an interrupted one.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LARGE: Final = 262_144
 
 
 async def document_values(kind: str, metadata_location: str | None, metadata: bytes | None) -> Mapping[str, Any]:
-    """Return the columns of `tables` that a statement sets when it stores a document: all of them or none.
+    """Return the columns of `tables` that a statement sets when it stores a document. It must set all of them.
 
     Every statement that writes `tables.metadata` takes its values from here, so that no statement omits the excerpt.
     """
@@ -62,7 +61,7 @@ async def excerpts_of(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[
 
 
 def current_excerpts(rows: Sequence[AnyRow]) -> dict[UUID, Excerpt]:
-    """Return the stored excerpts of rows of `EXCERPTS`. Rows of an earlier version's gateway have none."""
+    """Return the stored excerpts of rows of `EXCERPTS`. Rows that a gateway of an earlier version wrote have none."""
     return {row.id: Excerpt(row.metadata_location, row.excerpt) for row in rows if row.excerpt is not None}
 
 
@@ -86,9 +85,9 @@ _BYTES: Final = 16 * 1024 * 1024
 
 
 async def fill_excerpts(connection: AsyncConnection) -> None:
-    """Write the excerpt of every document without one, or with the excerpt of an earlier document.
+    """Write the excerpt of every document that has none, or has the excerpt of an earlier document.
 
-    A concurrent commit of a table keeps its own excerpt.
+    If a table is committed concurrently, the excerpt of that commit is kept.
     """
     after = UUID(int=0)
     while rows := (await connection.execute(_NEXT, {"after": after})).all():
@@ -109,8 +108,9 @@ async def _fill(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
 
 
 def _portions(rows: Sequence[AnyRow]) -> list[list[UUID]]:
-    """Return the ids in groups. One statement reads the documents of a group; a large document is a group of
-    its own.
+    """Return the ids in groups, such that one statement can read the documents of a group.
+
+    A large document is a group of its own.
     """
     portions: list[list[UUID]] = []
     left = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on what changes leave: former names of rows, and columns that commits remove from the document.
+"""Statements on former names of objects, and on columns that a commit removed from the metadata document.
 
 Data policies cover every column that has or ever had one of their names. Without these rows a writer could rename a
 column and remove the old schema, and the policy would not cover the column any more.
@@ -24,9 +24,7 @@ from gateway.obligations.projections import RestrictionNotExpressible, columns_o
 
 
 def former_names_of_namespace() -> Label[Any]:
-    """Return the column `n_former`: the former names of a namespace and of all namespaces above it, newest
-    first.
-    """
+    """Return the column `n_former`: the former names of a namespace and of all namespaces above it, newest first."""
     path = func.array_append(namespaces.c.ancestors, namespaces.c.id)
     return _newest(former_namespace_names, former_namespace_names.c.namespace_id == any_(path)).label("n_former")
 
@@ -37,9 +35,7 @@ def former_names_of_table() -> Label[Any]:
 
 
 def former_from(value: Any) -> FormerNames:
-    """Return the names in such a column. It holds at most one name more than the limit, which shows that there are
-    more.
-    """
+    """Return the former names in such a column. If it has one name more than the limit, there are more of them."""
     names = tuple(tuple(levels) for levels in value or ())
     return FormerNames(names=names[:MAX_FORMER_NAMES], complete=len(names) <= MAX_FORMER_NAMES)
 
@@ -70,9 +66,9 @@ _INSERT: Final = text(
 async def record_former_columns(
     connection: AsyncConnection, table_id: UUID, updates: Sequence[TableUpdate], after: TableMetadata
 ) -> None:
-    """Record the top-level columns of the table that no schema of `after` has any more.
+    """Record the top-level columns of the table that no schema of the document `after` contains any more.
 
-    Call it before the row is changed. Commits that remove no schema cost no statement.
+    Call it before the row is changed. A commit that removes no schema needs no statement.
     """
     if not any(isinstance(each, RemoveSchemas) for each in updates):
         return

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements that move or rename a namespace with its contents.
 
-A move changes the path of everything below in one transaction. So it locks each namespace that it moves. Each
-concurrent create, drop, rename or grant locks the namespace of its object (`namespaces.lock_shared`,
-`tables.containers`). It ends before the move reads the contents, or begins after the move. A warehouse has one move at
-a time, so that two moves cannot form a cycle or deadlock.
+A move changes the path of everything below the namespace in one transaction. So it locks each namespace that it moves.
+Each concurrent create, drop, rename or grant locks the namespace of its object (`namespaces.lock_shared`,
+`tables.containers`). So it ends before the move reads the contents, or begins after the move. A warehouse has one move
+at a time, so that two moves cannot form a cycle or deadlock.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Subtree:
 
     @property
     def into_itself(self) -> bool:
-        """Return True if the new parent is the namespace itself or is below it."""
+        """Return True if the new parent is the namespace itself or is inside of it."""
         return self.parent is not None and self.id in (*self.parent.ancestors, self.parent.id)
 
     @property
@@ -59,7 +59,7 @@ class Subtree:
 
 
 async def lock_subtrees(connection: AsyncConnection, warehouse_id: UUID) -> None:
-    """Serialise the transactions that lock whole trees of a warehouse's namespaces: moves and recursive drops."""
+    """Run transactions that lock whole trees of a warehouse's namespaces one at a time: moves and recursive drops."""
     await connection.execute(
         select(func.pg_advisory_xact_lock(func.hashtextextended(f"namespace moves\x1f{warehouse_id}", 7)))
     )
@@ -70,9 +70,9 @@ async def lock(
 ) -> Subtree | None:
     """Lock the namespaces that a move changes, and the new parent.
 
-    Return None if the namespace is not where it was resolved: the caller's rights may be other ones in its new place.
-    It locks level by level from the top down, because no row can be added to a level whose parents are locked. Raises
-    NamespaceGone if the parent is not where it was resolved.
+    Return None if the namespace is not where it was resolved, because the caller may have other rights in the new
+    place. It locks level by level from the top down, because no row can be added to a level whose parents are locked.
+    Raises NamespaceGone if the parent is not where it was resolved.
     """
     id, warehouse_id = at.id, at.warehouse.id
     await lock_subtrees(connection, warehouse_id)
@@ -98,7 +98,10 @@ async def lock(
 
 
 async def _lock_below(connection: AsyncConnection, top: AnyRow) -> tuple[list[UUID], int]:
-    """Return (the ids of the namespace and all below it, the number of levels of the deepest path)."""
+    """Lock the namespaces below `top`.
+
+    Return (the ids of the namespace and of all below it, the number of levels of the deepest path).
+    """
     ids: list[UUID] = [top.id]
     level: Sequence[UUID] = [top.id]
     depth = len(top.levels)
@@ -117,9 +120,9 @@ _CHILDREN = text(
 
 
 async def contents(connection: AsyncConnection, subtree: Subtree, *, to: Namespace) -> FurtherChanges:
-    """Return the objects whose names a move changes, for their events; call it before `move`.
+    """Return the objects whose full names a move changes, for their events. Call it before `move`.
 
-    Staged and dropped tables are not part of it: clients do not see them.
+    Staged and dropped tables are left out, because clients do not see them.
     """
     ids = list(subtree.ids)
     count = (await connection.execute(_COUNT_CONTENTS, {"ids": ids})).scalar_one()
@@ -154,8 +157,8 @@ _CONTENTS = text(
 async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str, to: Namespace) -> Steps:
     """Set the new parent and name of the locked namespace, and the paths of all below it, in one statement.
 
-    `to` is the whole new path. Return the tuple keys to deliver; if the parent stays the same, those that an earlier
-    move left in the outbox. Raises Clash if the name is taken.
+    `to` is the whole new path. Return the tuple keys to deliver. If the parent stays the same, they are the keys that
+    an earlier move left in the outbox. Raises Clash if the name is taken.
     """
     parent = subtree.parent
     above = () if parent is None else (*parent.ancestors, parent.id)

@@ -45,12 +45,11 @@ async def create(
     namespace: Namespace,
     properties: Mapping[str, str],
 ) -> bool:
-    """Insert the namespace. Return False if its name is taken. The parent's row is locked, so it cannot be dropped
-    meanwhile. Its path begins with the spelling that the parent has now: a rename that only changes letter case may
-    have run since the parent was resolved.
+    """Insert the namespace. Return False if its name is taken.
 
-    Raises NamespaceGone if the parent was dropped or moved after it was resolved, WarehouseGone if the warehouse was
-    deleted.
+    The parent's row is locked, so that the parent cannot be dropped meanwhile. The path begins with the parent's
+    current spelling, because a rename that changes only letter case may have run since the parent was resolved. Raises
+    NamespaceGone if the parent was dropped or moved after it was resolved, WarehouseGone if the warehouse was deleted.
     """
     if parent is not None:
         await lock_shared(connection, parent)
@@ -81,7 +80,7 @@ def _below(parent_id: UUID, name: str) -> ColumnElement[list[str]]:
 
 
 async def lock_shared(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
-    """Lock namespaces against drops and moves, also of namespaces above them, until this transaction ends.
+    """Lock namespaces until this transaction ends, so that neither they nor namespaces above them are dropped or moved.
 
     Every change whose tuples depend on the path of its object locks the object's namespace: moves lock all namespaces
     that they move (`namespace_move.py`). The locks are taken from the top down, in the order of moves. Raises
@@ -115,7 +114,7 @@ def is_still(row: AnyRow, resolved: ResolvedNamespace) -> bool:
 
 
 async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
-    """Return the current containers of the namespace, from the project down. Lock its row first."""
+    """Return the current containers of the namespace, starting with the project. Lock its row first."""
     row = (await connection.execute(_CONTAINERS, {"namespace": id})).one()
     return path_above(row.project_id, str(row.id), [str(each) for each in row.ancestors])
 
@@ -129,7 +128,7 @@ _CONTAINERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespacePlace:
-    """A namespace by its ids: its warehouse and the namespaces above it, the outermost first."""
+    """The location of a namespace, by ids: its warehouse and the namespaces above it, the outermost first."""
 
     id: UUID
     warehouse_id: UUID
@@ -137,7 +136,7 @@ class NamespacePlace:
 
 
 async def places(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, NamespacePlace]:
-    """Return the ids that are ids of namespaces, in any warehouse."""
+    """Return the locations of those ids that belong to namespaces, in any warehouse."""
     columns = (namespaces.c.id, namespaces.c.warehouse_id, namespaces.c.ancestors)
     rows = await connection.execute(select(*columns).where(namespaces.c.id.in_(ids)))
     return {
@@ -148,8 +147,8 @@ async def places(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID,
 async def lock_and_find_obstacle(connection: AsyncConnection, at: ResolvedNamespace) -> AnyRow | None:
     """Lock the namespace and return what prevents its deletion. Return None if it was dropped or moved.
 
-    The row has `protected`, `filled` (it contains something) and `kept` (it contains dropped objects that can be
-    restored).
+    The row has `protected`, `filled` (the namespace contains something) and `kept` (it contains dropped objects that
+    can be restored).
     """
     id = at.id
     columns = (namespaces.c.path_key, namespaces.c.ancestors)
@@ -166,7 +165,10 @@ async def lock_and_find_obstacle(connection: AsyncConnection, at: ResolvedNamesp
 
 
 async def drop_empty(connection: AsyncConnection, id: UUID) -> None:
-    """Delete a namespace that contains only staged tables, and these tables. Call `lock_and_find_obstacle` first."""
+    """Delete a namespace that contains nothing but staged tables, and delete these tables.
+
+    Call `lock_and_find_obstacle` first.
+    """
     await drop_staged(connection, namespace_id=id)
     await connection.execute(delete(namespaces).where(namespaces.c.id == id))
 
@@ -195,7 +197,7 @@ async def locked_properties(connection: AsyncConnection, id: UUID) -> dict[str, 
 
 
 async def set_properties(connection: AsyncConnection, id: UUID, properties: Mapping[str, str]) -> None:
-    """Replace the properties."""
+    """Replace all properties of the namespace."""
     await connection.execute(
         update(namespaces)
         .where(namespaces.c.id == id)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on metadata files that no pointer names. Files of a killed process are found by their rows.
+"""Statements on metadata files that no metadata pointer refers to, so that the files of a killed process can be
+deleted.
 
 A row is committed before its file is written. A trigger (`locations.sql`) deletes it in the transaction that makes a
-pointer name the file. If the change fails, the row is deleted with the file, or after the sweeper has deleted the file.
-A file that a change makes superfluous gets its row in the transaction of that change.
+pointer refer to the file. If the change fails, the row is deleted with the file, or after the sweeper has deleted the
+file. A file that a change makes superfluous gets its row in the transaction of that change.
 
-A change that names or deletes a file locks its row first. If the change outlives the file's cleanup window, it finds no
-row and fails, instead of naming a deleted file. A request that registers an existing file
-(`gateway.features.namespaces.registrations`) restarts its cleanup window before the read, because the file may be
-recorded as superfluous.
+A change that makes a pointer refer to a file, or deletes a file, locks the file's row first. If the change lasts longer
+than the file's cleanup window, it finds no row and fails, instead of referring to a deleted file. A request that
+registers an existing file (`gateway.features.namespaces.registrations`) restarts its cleanup window before the read,
+because the file may be recorded as superfluous.
 """
 
 from __future__ import annotations
@@ -31,25 +32,28 @@ _log = structlog.get_logger("db.pending_files")
 
 
 class PendingFiles:
-    """Records files around their writing, each time in one statement that commits by itself."""
+    """Records files before they are written and after they are deleted.
+
+    Each method is one statement that commits by itself.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def note(self, warehouse_id: UUID, locations: Sequence[str]) -> None:
-        """Record files before they are written. Raises DatabaseUnavailable; then none may be written."""
+        """Record files before they are written. Raises DatabaseUnavailable; then no file may be written."""
         async with self._database.autocommit() as connection:
             await add(connection, warehouse_id, locations)
 
     async def noted(self, location: str) -> bool:
-        """Return True if a file is recorded: it will be deleted, or no pointer names it yet."""
+        """Return True if a file is recorded: no pointer refers to it yet, or it will be deleted."""
         async with self._database.autocommit() as connection:
             return (await connection.execute(_NOTED, {"location": location})).first() is not None
 
     async def keep(self, location: str) -> None:
-        """Restart the cleanup window of a file, if it is recorded: a request is about to read it and to name it.
+        """Restart the cleanup window of a file if it is recorded, before a request reads the file and registers it.
 
-        It waits for a sweeper that has locked the row; then the row and the file are gone.
+        It waits if a sweeper has locked the row. Then the row and the file are gone afterwards.
         """
         async with self._database.autocommit() as connection:
             await connection.execute(_KEEP, {"location": location})
@@ -85,9 +89,10 @@ _ADD = text(
 
 
 async def hold(connection: AsyncConnection, locations: Sequence[str]) -> None:
-    """Lock the rows of these files against the sweeper until this transaction, which names them, ends.
+    """Lock the rows of these files until the end of this transaction, which makes pointers refer to them. So the
+    sweeper keeps them.
 
-    Raises DatabaseUnavailable if the sweeper has one of them; the client sees that nothing happened and may retry.
+    Raises DatabaseUnavailable if the sweeper has locked one of them: nothing happened, and the client may retry.
     """
     held = (await connection.execute(_HOLD, {"locations": list(locations)})).all()
     if len(held) != len(set(locations)):
@@ -106,10 +111,11 @@ _FORGET = text("delete from pending_files where location = any(:locations)")
 
 
 async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) -> Sequence[AnyRow]:
-    """Return files (location, warehouse_id) that are recorded for longer than `seconds` and that no pointer names.
+    """Return (location, warehouse_id) of files that have been recorded for more than `seconds` and that no pointer
+    refers to.
 
-    At most `limit` files of each warehouse, ordered by warehouse: a warehouse with an unavailable store blocks no
-    other.
+    At most `limit` files of each warehouse are returned, ordered by warehouse. So a warehouse whose store does not
+    respond blocks no other.
     """
     queue_position = func.row_number().over(
         partition_by=pending_files.c.warehouse_id, order_by=pending_files.c.written_at
@@ -124,9 +130,10 @@ async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) ->
 
 
 async def claim(connection: AsyncConnection, locations: Sequence[str], *, seconds: float) -> list[str]:
-    """Lock and return those of the files that this transaction may delete: no other transaction names or deletes them.
+    """Lock and return those of the files that this transaction may delete.
 
-    They are still overdue: `PendingFiles.keep` may have restarted the cleanup window of others.
+    No other transaction uses or deletes them, and they are still overdue: `PendingFiles.keep` may have restarted the
+    cleanup window of others.
     """
     is_requested = pending_files.c.location.in_(list(locations))
     statement = select(pending_files.c.location).where(is_requested, _over(seconds), ~_named())

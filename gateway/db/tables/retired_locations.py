@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on former locations of tables and views.
 
-Credentials for a location remain valid after its table is deleted, and its files remain. So a location stays reserved
-until the last credential has expired, and its files stay with the last owners. A trigger (`locations.sql`) writes
-the rows, including the owners. The statement that releases a location adds the principal.
+Credentials for a location remain valid after its table is deleted, and its files may remain. So a location stays
+reserved until the last credential has expired, and its files stay with the last owners. A trigger (`locations.sql`)
+writes the rows, including the owners. The statement that releases a location adds the principal.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from gateway.db.schema.tables import retired_locations as retired
 
 
 def overlaps(table: str, row: str, condition: str = "true") -> str:
-    """Return an SQL condition: the location of a row of `tables` or `retired_locations` is at, above or below `:key`.
+    """Return the SQL condition that the location of a row in `table` is at, above or below the location key `:key`.
 
     `row` is the name of the row in `condition`, which restricts the rows. `:at` contains `:key` and the keys of all
     locations above it, `:after` is the first text after those below it (`around`).
 
-    Both parts must use an index also in a plan that is made without the values. So those below are a range, in the
-    order of collation C (`first_schema.sql`). `starts_with`, or one `exists` for both, read the whole table.
+    Both parts must use an index even in a plan that is made without the values. So the locations below are selected by
+    a range in the order of collation C (`first_schema.sql`). `starts_with`, or one `exists` for both parts, would read
+    the whole table.
     """
     return f"""(exists (select 1 from {table} {row} where {row}.location_key = any(:at) and {condition})
         or exists (
@@ -43,9 +44,9 @@ def around(location_key: str, ancestors: Sequence[str]) -> dict[str, Any]:
 
 
 def after(location_key: str) -> str:
-    """Return the first text in the order of collation C after all overlap keys that begin with this one.
+    """Return the first text, in the order of collation C, after all overlap keys that begin with this one.
 
-    Raises ValueError if it does not end with a slash: it is not an overlap key.
+    Raises ValueError if the key does not end with a slash, because then it is no overlap key.
     """
     if not location_key.endswith("/"):
         raise ValueError(f"an overlap key ends with a slash, not {location_key!r}")
@@ -71,7 +72,7 @@ async def retired_by(connection: AsyncConnection, table_id: UUID, principal: str
 async def last_location(
     connection: AsyncConnection, above: Sequence[tuple[str, str]], *, user: str, replaced: UUID | None
 ) -> AnyRow | None:
-    """Return the latest recorded location among `above`, pairs of a location's text and its overlap key, or None.
+    """Return the latest recorded location among `above`, or None. `above` are pairs of a location and its overlap key.
 
     It is the last location of a table or view, or the current one of the table `replaced`. The row has location,
     location_key, warehouse_id, files_remain, owners, and `known`: True if the user row of `user` is older than that.
@@ -100,7 +101,7 @@ _LAST_PLACE = text(
 
 
 async def nested(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
-    """Return True if a retired location above or below this one has files or valid credentials."""
+    """Return True if a retired location above or below this one has files or credentials that may be valid."""
     return bool((await connection.execute(_NESTED, around(location_key, ancestors))).scalar_one())
 
 
@@ -110,7 +111,8 @@ _NESTED = text(
 
 
 async def remove_reused(connection: AsyncConnection, location: str, location_key: str) -> None:
-    """Delete the retired locations at or below the location of a new table: the files there now belong to that table.
+    """Delete the retired locations at or below the location of a new table, because the files there now belong to that
+    table.
 
     Rows that differ in letter case stay: their files are in other folders, which were not checked.
     """
@@ -118,10 +120,10 @@ async def remove_reused(connection: AsyncConnection, location: str, location_key
 
 
 async def files_deleted(connection: AsyncConnection, table_id: UUID, location: str, location_key: str) -> None:
-    """Record that the files at and below a table's or view's former location were deleted.
+    """Record that the files at and below the former location of a table or view were deleted.
 
-    Also delete rows without files and valid credentials. An earlier location of a moved view is another one, whose
-    files remain.
+    Also delete rows without files and without valid credentials. An earlier location of a view that was moved is
+    another one, whose files remain.
     """
     there = (retired.c.table_id == table_id, *_at_or_below(location, location_key))
     await connection.execute(update(retired).where(*there).values(files_remain=False))
@@ -136,12 +138,12 @@ async def carry_policies(
     file: str | None,
     above: Sequence[tuple[str, str]],
 ) -> bool:
-    """Give an object that is registered in a namespace the policy inputs of the objects that were at its location.
+    """Give an object that is registered the policy inputs of the objects whose files were at its location.
 
-    Return True if it got any. `above` are pairs of a location's text and its overlap key, beginning with the new
-    object's own location. Objects at, below or above it count if their files remain. Released columns are carried only
-    with the last metadata file `file` of the former table, in which a field id means the same column. `file` is None
-    for a generic table. Call it before `remove_reused`.
+    Return True if it got any. `above` are pairs of a location and its overlap key, beginning with the new object's own
+    location. Objects at, below or above it count if their files remain. Released columns are carried only with the last
+    metadata file `file` of the former table, in which a field id means the same column. `file` is None for a generic
+    table. Call it before `remove_reused`.
     """
     (location, key), *_ = above
     values = {
@@ -190,7 +192,7 @@ _RENEW = text("select renew_data_policy_revision(cast(:warehouse as uuid))")
 
 
 def _at_or_below(location: str, location_key: str) -> tuple[ColumnElement[bool], ...]:
-    """Return conditions for the rows at or below the exact text `location`. Its overlap key serves the index."""
+    """Return conditions for the rows at or below the exact text `location`. The overlap key makes the index usable."""
     exact = or_(retired.c.location == location, func.starts_with(retired.c.location, f"{location}/"))
     key = collate(retired.c.location_key, "C")
     return key >= location_key, key < after(location_key), exact

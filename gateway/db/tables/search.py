@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements that find objects by similar names.
 
-The similarity is the one of `pg_trgm`: the share of the text's trigrams that a part of the name has. It is computed on
-the column `search_key`, which PostgreSQL derives from the folded name (`search.sql`), so that the locale of the
-database does not matter.
+The similarity is that of `pg_trgm`: the fraction of the text's trigrams that a part of the name contains. It is
+computed on the column `search_key`, which PostgreSQL derives from the folded name (`search.sql`), so that the locale of
+the database does not matter.
 
 A search for tables starts from the rows that the caller may see, not from similar names. So its cost is that of a list,
 and neither its time nor its result depends on other rows.
 
 For this reason no index over the trigrams of all warehouses is used, even for callers who see a whole warehouse: the
-time would depend on names elsewhere. Instead, the index of the names of a namespace contains a signature of each name:
-256 bits, one or more trigrams for each (`search.sql`). The bits that it has in common with the text give
-upper bounds of both similarities. They cost a twentieth of a similarity, which is computed only for names that can be
-in the result. The result is the same as without signatures.
+time would depend on names elsewhere. Instead, the index of the names in a namespace contains a signature of each name:
+256 bits, each for one or more trigrams (`search.sql`). The bits that a signature has in common with the text give upper
+bounds of both similarities. Computing a bound costs a twentieth of a similarity, which is computed only for names that
+can be in the result. The result is the same as without signatures.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _COMPARED = 4
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Restriction of a search to what the caller may see.
+    """The part of a search that the caller may see.
 
     `leaves` are privileges on tables and views (`table:select`). `inside` are privileges on namespaces that may make
     their contents visible.
@@ -55,8 +55,9 @@ class Within:
 
 
 class FoundRow(NamedTuple):
-    """A table or view, with a relation that a grant may give on it, and its score: 1 for a name that contains the text,
-    None for a lookup by id or tag.
+    """A table or view, with a relation that a grant may give on it, and its score.
+
+    The score is 1 for a name that contains the text, and None for a lookup by id or tag.
     """
 
     id: UUID
@@ -167,9 +168,9 @@ _WITH_ID = """
 
 
 def statement(find: str, *, granted: bool) -> TextClause:
-    """Return a statement with the common table expressions `spaces` and `candidates`, followed by `find`.
+    """Return a statement that begins with the common table expressions `spaces` and `candidates` and ends with `find`.
 
-    With `granted`, they hold only what grants can make visible.
+    With `granted`, they contain only rows that grants can make visible.
     """
     spaces = _GRANTED_SPACES if granted else _ALL_SPACES
     candidates = _CANDIDATES + (_GRANTED_CANDIDATES if granted else "")
@@ -205,12 +206,12 @@ _BY_INDEX = text(
 
 
 async def set_planner(connection: AsyncConnection) -> None:
-    """Make the rest of the transaction read by the indexes of this module."""
+    """Let the rest of the transaction use the indexes of this module."""
     await connection.execute(_BY_INDEX)
 
 
 def values_of(within: Within | None) -> dict[str, Any]:
-    """Return the parameters of the expressions that hold what the caller may see."""
+    """Return the parameters of the expressions that select what the caller may see."""
     if within is None:
         return {}
     of = {"user": within.holders.user, "roles": list(within.holders.roles)}
@@ -222,8 +223,8 @@ async def tabulars(
 ) -> Sequence[FoundRow]:
     """Return tables and views of a warehouse with similar names, best first.
 
-    `within` None searches all of them. A text with a dot is compared with the whole path, another one with the name. A
-    UUID is looked up as an id. The connection must be in a transaction of its own.
+    With `within` None, all are searched. A text with a dot is compared with the whole path, a text without a dot with
+    the name. A UUID is looked up as an id. The connection must be in a transaction of its own.
     """
     await set_planner(connection)
     values: dict[str, Any] = {"warehouse_id": warehouse_id, "limit": limit, "offset": offset, **values_of(within)}
@@ -268,22 +269,22 @@ _ROLES = text(
 
 
 async def users(connection: AsyncConnection, text: str, *, limit: int) -> Sequence[UserRow]:
-    """Return users with a similar name, verified address or id, best first; all by name for an empty text.
+    """Return users with a similar name, verified address or id, best first. An empty text returns all, ordered by name.
 
-    A text with an @ is an address. It is only compared with verified addresses and ids.
+    A text with an @ is an address. It is compared with verified addresses and ids only.
     """
     statement = _USERS_BY_ADDRESS if "@" in normalize("NFKD", text) else _USERS
     return await fetch_all(connection, UserRow, statement, {"text": text.strip(), "limit": limit, "least": LEAST})
 
 
 async def roles(connection: AsyncConnection, project_id: str, text: str, *, limit: int) -> Sequence[RoleRow]:
-    """Return a project's roles with similar names, best first; all by name for an empty text."""
+    """Return a project's roles with similar names, best first. An empty text returns all, ordered by name."""
     values = {"project_id": project_id, "text": fold(text.strip()), "limit": limit, "least": LEAST}
     return await fetch_all(connection, RoleRow, _ROLES, values)
 
 
 def _uuid(text: str) -> UUID | None:
-    """Return the UUID that the text is, None for other texts. Hyphens are required: 32 digits may be a name."""
+    """Return the UUID in the text, None for other texts. Hyphens are required, because 32 digits may be a name."""
     try:
         id = UUID(text.strip())
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the hourly counts of requests, tables and views, and on metrics reports of engines."""
+"""Statements on hourly counts of requests, tables and views, and on metrics reports of engines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEPT_DAYS: Final = 400
 # Counts are added to existing rows, in one order. So processes neither lose counts nor deadlock. Counts of deleted
 # projects and warehouses are left out. The hour is that of the statement.
 class CallCount(NamedTuple):
-    """The number of calls of a route in an hour, with the name of the warehouse."""
+    """The number of calls of a route in one hour, with the name of the warehouse."""
 
     hour: datetime
     calls: int
@@ -144,7 +144,7 @@ class Counted:
 
 
 async def add_calls(connection: AsyncConnection, counted: Sequence[Counted]) -> None:
-    """Add counts to those of the current hour."""
+    """Add these counts to the counts of the current hour."""
     if not counted:
         return
     values = {
@@ -158,7 +158,7 @@ async def add_calls(connection: AsyncConnection, counted: Sequence[Counted]) -> 
 
 
 async def forget_calls(connection: AsyncConnection) -> None:
-    """Delete some of the counts that are older than KEPT_DAYS."""
+    """Delete some counts that are older than KEPT_DAYS."""
     await connection.execute(_FORGET_CALLS, {"days": KEPT_DAYS})
 
 
@@ -185,7 +185,7 @@ async def calls(
 
 
 async def sum_up(connection: AsyncConnection) -> None:
-    """Add pending changes to the counts of their hours, unless another process does."""
+    """Add pending changes to the counts of their hours. Do nothing if another process is doing it."""
     if (await connection.execute(_LOCK)).scalar_one():
         await connection.execute(_SUM_UP)
 
@@ -193,9 +193,9 @@ async def sum_up(connection: AsyncConnection) -> None:
 async def counts(
     connection: AsyncConnection, warehouse_id: UUID, *, before: datetime | None, limit: int
 ) -> Sequence[HourCounts]:
-    """Return the numbers of tables and views of a warehouse, latest hour first.
+    """Return the numbers of tables and views of a warehouse by hour, latest first.
 
-    `before` is the exclusive upper limit of the hours.
+    Only hours before `before` are returned.
     """
     values = {"warehouse_id": warehouse_id, "before": before, "limit": limit}
     return await fetch_all(connection, HourCounts, _COUNTS, values)

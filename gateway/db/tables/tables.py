@@ -36,7 +36,7 @@ class Clash(Exception):
 
 @contextmanager
 def clashes() -> Iterator[None]:
-    """Context manager that converts a violated constraint into Clash."""
+    """Context manager. Converts the violation of a constraint into Clash."""
     try:
         yield
     except IntegrityError as error:
@@ -58,7 +58,7 @@ _NAME_TAKEN = select(tables.c.kind).where(
 
 
 async def read_name_taken(database: Database, namespace_id: UUID, name: str) -> str | None:
-    """Return what `name_taken` returns, without a connection of the caller. Raises DatabaseUnavailable."""
+    """Return the result of `name_taken`, read on a connection of its own. Raises DatabaseUnavailable."""
     at = {"namespace_id": namespace_id, "name_key": fold(name)}
     kind: str | None = (await database.read_one(_READ_NAME_TAKEN, at)).kind
     return kind
@@ -68,18 +68,15 @@ _READ_NAME_TAKEN = DirectRead(select(_NAME_TAKEN.scalar_subquery().label("kind")
 
 
 async def hold_explicit_locations(connection: AsyncConnection) -> None:
-    """Lock the check and use of an explicit location against those of all other locations, until the
-    transaction ends.
-    """
+    """Keep other transactions from checking or using any location until this one ends."""
     await connection.execute(_HOLD_EXPLICIT)
 
 
 async def lock_place(connection: AsyncConnection, namespace: ResolvedNamespace, *, explicit: bool) -> bool:
-    """Lock a namespace as `namespaces.lock_shared` does, then the use of a location, until the transaction ends. Return
-    False if the namespace was dropped or moved.
+    """Lock a namespace, then the use of a location, until the transaction ends. Return False if the namespace is gone.
 
-    An `explicit` location is locked as `hold_explicit_locations` does. Default locations are locked against explicit
-    ones and are concurrent among themselves.
+    The namespace is locked as `namespaces.lock_shared` does; it is gone if it was dropped or moved. An `explicit`
+    location is locked as `hold_explicit_locations` does. Default locations are locked against explicit ones only.
     """
     values = {"namespace": namespace.id}
     row = (await connection.execute(_LOCK_EXPLICIT if explicit else _LOCK_DEFAULT, values)).one_or_none()
@@ -113,9 +110,9 @@ async def location_taken(
 ) -> bool:
     """Return True if this location overlaps another one of any project: equal, above or below.
 
-    Counted are locations of other tables and views, including staged ones, retired locations with valid credentials,
+    Compared are locations of other tables and views, including staged ones, retired locations with valid credentials,
     and locations with a pending purge. `owners` are principals (`user:<id>`, `role:<id>`) whose retired locations count
-    as free; a pending purge still counts. It is one statement, so that a table that is deleted concurrently counts as a
+    as free, unless a purge is pending. It is one statement, so that a table that is deleted concurrently counts as a
     table or as a retired location.
     """
     values = {**retired_locations.around(location_key, ancestors), "other_than": other_than, "owners": list(owners)}
@@ -139,7 +136,7 @@ _LOCATION_TAKEN = text(LOCATION_TAKEN)
 
 
 async def location_in_use(connection: AsyncConnection, location_key: str, ancestors: Sequence[str]) -> bool:
-    """Return True if this location overlaps a current location of any table or view, including staged ones."""
+    """Return True if this location overlaps the current location of any table or view, including staged ones."""
     found = await connection.execute(_LOCATION_IN_USE, retired_locations.around(location_key, ancestors))
     return bool(found.scalar_one())
 
@@ -225,7 +222,7 @@ class LockedRow(NamedTuple):
 async def drop_staged(
     connection: AsyncConnection, id: UUID | None = None, *, namespace_id: UUID | None = None
 ) -> Sequence[DroppedStaged]:
-    """Delete one staged table, or all of a namespace, and schedule the purge of their locations. Return the rows."""
+    """Delete one staged table, or all in a namespace, and schedule the purge of their locations. Return the rows."""
     statement = delete(tables).where(
         tables.c.staged_by.is_not(None),
         tables.c.id == id if namespace_id is None else tables.c.namespace_id == namespace_id,
@@ -241,7 +238,7 @@ async def drop_staged(
 async def staged(
     connection: AsyncConnection, *, namespace_id: UUID, name: str, location: str, staged_by: str
 ) -> StagedRow | None:
-    """Return the caller's staged table of this name at the exact `location`, locked, or None.
+    """Return and lock the caller's staged table with this name and the exact `location`. Return None without one.
 
     A location that differs in letter case belongs to another staged table: it was checked, and credentials were vended,
     for that table only.
@@ -260,7 +257,7 @@ async def staged(
 
 
 async def is_staged(connection: AsyncConnection, id: UUID, *, location_key: str) -> bool:
-    """Return True if a staged table has this id and location; False if it was created or deleted."""
+    """Return True if a staged table has this id and location. It is False after the table was created or deleted."""
     statement = select(tables.c.id).where(
         tables.c.id == id, tables.c.location_key == location_key, tables.c.staged_by.is_not(None)
     )
@@ -270,7 +267,7 @@ async def is_staged(connection: AsyncConnection, id: UUID, *, location_key: str)
 async def staged_location(
     connection: AsyncConnection, id: UUID, *, namespace_id: UUID, name: str, staged_by: str
 ) -> str | None:
-    """Return the location of a user's staged table of this namespace and name, None if it was created or deleted."""
+    """Return the location of a user's staged table with this name. Return None if it was created or deleted."""
     statement = select(tables.c.location).where(
         tables.c.id == id,
         tables.c.namespace_id == namespace_id,
@@ -284,7 +281,7 @@ async def staged_location(
 async def finish_staged(
     connection: AsyncConnection, id: UUID, *, name: str, table_uuid: UUID, metadata_location: str, metadata: bytes
 ) -> None:
-    """Create the table from its staged row. Raises Clash if the name was taken meanwhile."""
+    """Turn the staged row into a table. Raises Clash if the name was taken meanwhile."""
     statement = (
         update(tables)
         .where(tables.c.id == id)
@@ -305,13 +302,13 @@ KEEPS_FILES = func.coalesce(warehouses.c.delete_profile["absent-purge-requested"
 
 
 async def keeps_files(connection: AsyncConnection, warehouse_id: UUID) -> bool:
-    """Return True if the warehouse keeps the files of a drop that does not say so."""
+    """Return True if the warehouse keeps the files of a drop without `purgeRequested`."""
     found = await connection.execute(select(KEEPS_FILES).where(warehouses.c.id == warehouse_id))
     return found.scalar_one_or_none() is True
 
 
 async def hold_for_drop(connection: AsyncConnection, id: UUID) -> DroppingRow | None:
-    """Lock a table or view that is to be dropped, and return its row, None if it does not exist."""
+    """Lock the row of a table or view that is to be dropped, and return it. Return None if it does not exist."""
     own = [tables.c[name] for name in DroppingRow._fields[:-2]]
     keep = warehouses.c.delete_profile["expiration-seconds"].astext.cast(Integer)
     statement = (
@@ -324,45 +321,45 @@ async def hold_for_drop(connection: AsyncConnection, id: UUID) -> DroppingRow | 
 
 
 async def drop(connection: AsyncConnection, id: UUID, *, by: str) -> None:
-    """Delete the table or view. `by` is the principal that is recorded with the retired location."""
+    """Delete the row of a table or view. `by` is the principal that is recorded with the retired location."""
     await connection.execute(delete(tables).where(tables.c.id == id))
     await retired_locations.retired_by(connection, id, by)
 
 
 async def formats(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Return the formats of those of these generic tables that exist."""
+    """Return the formats of these generic tables by id. Missing tables are left out."""
     found = await connection.execute(select(tables.c.id, tables.c.format).where(tables.c.id.in_(list(ids))))
     return {row.id: row.format for row in found}
 
 
 async def wait_for_writers(connection: AsyncConnection, id: UUID) -> None:
-    """Wait for transactions that change the table, and lock it: reads after this call are stable."""
+    """Wait for transactions that change the table, and lock it. Reads after this call return stable results."""
     await connection.execute(select(tables.c.id).where(tables.c.id == id).with_for_update())
 
 
 async def hold_version(connection: AsyncConnection, id: UUID, version: int) -> bool:
-    """Lock the table against changes until this transaction ends. Return False if its version is not `version`."""
+    """Lock the table against changes until this transaction ends. Return False if `version` is outdated."""
     statement = select(tables.c.id).where(tables.c.id == id, tables.c.version == version, LIVE)
     return (await connection.execute(statement.with_for_update(read=True))).one_or_none() is not None
 
 
 async def pointer(connection: AsyncConnection, id: UUID) -> Pointer | None:
-    """Return the pointer of the table or view, None if it does not exist."""
+    """Return the pointer to the current document of a table or view. Return None if the object does not exist."""
     statement = select(*columns_for(Pointer, tables)).where(tables.c.id == id)
     return await fetch_optional(connection, Pointer, statement)
 
 
 async def lock(connection: AsyncConnection, id: UUID) -> LockedRow | None:
-    """Lock the table or view exclusively. Return its row, None if it does not exist.
+    """Lock the table or view exclusively, and return its row. Return None if it does not exist.
 
-    Transactions that grant on it lock the row too (`grants.lock_object_shared`), so the grants are stable after it.
+    Transactions that grant privileges on it lock the row too (`grants.lock_object_shared`), so its grants are stable.
     """
     statement = select(*columns_for(LockedRow, tables)).where(tables.c.id == id, LIVE).with_for_update()
     return await fetch_optional(connection, LockedRow, statement)
 
 
 async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
-    """Return the containers of the table or view, from the project down. Lock its row first.
+    """Return the containers of the table or view, starting with the project. Lock its row first.
 
     Its namespace is locked against moves until this transaction ends.
     """

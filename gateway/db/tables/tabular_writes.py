@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Insert tables, views and generic tables, and replace the documents of tables: one statement each, which also checks
-the location and locks the new metadata file against its cleanup.
+"""Insert tables, views and generic tables, and replace the documents of tables, using one statement each.
+
+The statement also checks the location, and locks the new metadata file against its cleanup.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gateway.iceberg.identifiers import fold
 
 
 class LocationTaken(Exception):
-    """A table or view is at, above or below the location, or was there and credentials for it may be valid."""
+    """A table or view is at, above or below the location, or was there and credentials for it may still be valid."""
 
 
 async def create(
@@ -44,10 +45,11 @@ async def create(
 ) -> None:
     """Insert a table or view, or a staged table without metadata.
 
-    `above` are the overlap keys of all locations above. With them, the location must be free (`tables.location_taken`);
-    lock it before in another statement (`tables.lock_place`). With `noted`, the metadata file is recorded in
-    `pending_files`, and its row is locked against the sweeper. Raises LocationTaken, Clash if the name or the location
-    is taken, and DatabaseUnavailable if the sweeper has the file. Then nothing was inserted.
+    `above` are the overlap keys of all locations above. If they are given, the location must be free
+    (`tables.location_taken`); lock it first, in another statement (`tables.lock_place`). With `noted`, the metadata
+    file is recorded in `pending_files`, and its row is locked against the sweeper. Raises LocationTaken, Clash if the
+    name or the location is taken, and DatabaseUnavailable if the sweeper has locked the file. Then nothing was
+    inserted.
     """
     values: dict[str, Any] = {
         "id": id,
@@ -116,10 +118,10 @@ async def swap(
     noted: bool = False,
     expired: Sequence[str] = (),
 ) -> bool:
-    """Change the pointer, unless the version is not `from_version` any more. Return True if it was changed.
+    """Change the pointer if the version is still `from_version`. Return True if it was changed.
 
-    `noted` is as in `create`. The metadata files `expired`, which the table does not name any more, are recorded for
-    their deletion. Raises DatabaseUnavailable if the sweeper has the new file.
+    `noted` is as in `create`. The metadata files `expired`, which the table does not refer to any more, are recorded
+    for their deletion. Raises DatabaseUnavailable if the sweeper has locked the new file.
     """
     document = await document_values("table", metadata_location, metadata)
     values = {"of": id, "from_version": from_version, "expired": list(expired), **document}
@@ -151,6 +153,6 @@ def _swap(noted: bool) -> TextClause:
 
 
 def _require_held(files: int) -> None:
-    """Raise DatabaseUnavailable if the sweeper has the file; the client sees that nothing happened and may retry."""
+    """Raise DatabaseUnavailable if the sweeper has locked the file. Nothing happened, and the client may retry."""
     if files != 1:
         raise DatabaseUnavailable("the change took longer than its unreferenced files are kept")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The statement that finds tables and views by a tag.
 
-As the search by name, it starts from the rows that the caller may see, so neither its time nor its result depends on
+Like the search by name, it starts from the rows that the caller may see, so neither its time nor its result depends on
 other rows (`search.py`).
 """
 
@@ -47,10 +47,10 @@ async def tagged(
     limit: int,
     offset: int,
 ) -> Sequence[FoundRow]:
-    """Return the tables and views with a tag whose names contain the text, by name.
+    """Return the tables and views that have the tag and whose names contain the text, ordered by name.
 
-    The tag is attached to the object, to one of its columns, to a namespace above it or to its warehouse. `within` None
-    searches the whole warehouse. The connection must be in a transaction of its own.
+    The tag is attached to the object, to one of its columns, to a namespace above it or to its warehouse. With `within`
+    None, the whole warehouse is searched. The connection must be in a transaction of its own.
     """
     await set_planner(connection)
     values: dict[str, Any] = {"warehouse_id": warehouse_id, "limit": limit, "offset": offset, **values_of(within)}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on views that differ from those on tables, because a view may change its location. Views are in
-`tables`.
+"""Statements on views that differ from those on tables, because the location of a view may change.
+
+The rows of views are in the database table `tables`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ async def swap(
     metadata_location: str,
     metadata: bytes,
 ) -> bool:
-    """Change the pointer and the location of a view, unless its version is not `from_version` any more.
+    """Change the pointer and the location of a view if its version is still `from_version`.
 
     Return True if they were changed. Raises Clash if the location is taken.
     """

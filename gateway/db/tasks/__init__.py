@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tasks: background work that any process may run, one at a time."""
+"""Statements on tasks: background work that any process may run, but only one at a time."""

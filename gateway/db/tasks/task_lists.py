@@ -36,7 +36,7 @@ from gateway.db.tasks.tasks import Queue, Status
 
 
 class TaskRow(NamedTuple):
-    """A task of a warehouse, or of a project."""
+    """A task of a warehouse, or a task of a project itself."""
 
     id: UUID
     queue: str
@@ -81,11 +81,11 @@ class AlreadyActive(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFilter:
-    """A filter of tasks of one warehouse, or of a project itself. None filters nothing.
+    """A filter of the tasks of one warehouse, or of a project itself. A field that is None does not filter.
 
     `entities` are pairs (type, id); the id None selects tasks on the warehouse itself. `of_existing_only` excludes
-    tasks of deleted entities. `holders` excludes tasks of entities on which none of them holds a grant, neither on the
-    entity nor on a namespace above it.
+    tasks of deleted entities. With `holders`, tasks are excluded unless one of these principals has a grant on the
+    entity or on a namespace above it.
     """
 
     warehouse_id: UUID | None = None
@@ -102,7 +102,7 @@ class TaskFilter:
 async def page(
     connection: AsyncConnection, filter: TaskFilter, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[TaskRow]:
-    """Return tasks from the newest to the oldest, starting after `after`."""
+    """Return tasks, newest first, starting after the task `after`."""
     conditions = [_owned(filter.warehouse_id, filter.project_id)]
     if filter.queues is not None:
         conditions.append(tasks.c.queue.in_(filter.queues))
@@ -129,13 +129,13 @@ async def page(
 async def get(
     connection: AsyncConnection, ids: Sequence[UUID], *, warehouse_id: UUID | None = None, project_id: str | None = None
 ) -> dict[UUID, TaskRow]:
-    """Return the given tasks that exist in the warehouse, or in the project itself, by id."""
+    """Return those of the given tasks that belong to the warehouse, or to the project itself, by id."""
     statement = select(*_COLUMNS).where(tasks.c.id.in_(ids), _owned(warehouse_id, project_id))
     return {row.id: row for row in await fetch_all(connection, TaskRow, statement)}
 
 
 async def existing(connection: AsyncConnection, entity_ids: Collection[UUID | None]) -> set[UUID]:
-    """Return the ids of those tables, views and generic tables that exist, dropped or not, but not staged."""
+    """Return those of the ids that belong to tables, views or generic tables, including dropped but not staged ones."""
     statement = select(tables.c.id).where(
         tables.c.id.in_([id for id in entity_ids if id is not None]), tables.c.staged_by.is_(None)
     )
@@ -156,7 +156,7 @@ async def hold(
 
 
 async def attempts(connection: AsyncConnection, id: UUID, *, limit: int) -> Sequence[AttemptRow]:
-    """Return the latest attempts that ended, newest first."""
+    """Return the last `limit` attempts that ended, newest first."""
     statement = (
         select(*columns_for(AttemptRow, task_log))
         .where(task_log.c.task_id == id)
@@ -167,7 +167,7 @@ async def attempts(connection: AsyncConnection, id: UUID, *, limit: int) -> Sequ
 
 
 async def stop(connection: AsyncConnection, ids: Sequence[UUID], *, again_in: float) -> None:
-    """Request the workers of running tasks to stop. Each task starts again after `again_in` seconds."""
+    """Request that the workers of running tasks stop. Each task starts again after `again_in` seconds."""
     now = func.clock_timestamp()
     await connection.execute(
         update(tasks)
@@ -191,10 +191,10 @@ async def cancel(connection: AsyncConnection, ids: Sequence[UUID], *, reason: st
 
 
 async def reschedule(connection: AsyncConnection, ids: Sequence[UUID], *, at: datetime | None) -> None:
-    """Set the start of tasks to `at`, None for now. Raises AlreadyActive.
+    """Set the start of tasks to the time `at` (None: now). Raises AlreadyActive.
 
-    It applies to scheduled tasks, to stopping tasks after they have stopped, and to failed tasks, which get all
-    attempts again.
+    It applies to scheduled tasks, to stopping tasks once they have stopped, and to failed tasks, which get the full
+    number of attempts again.
     """
     now = func.clock_timestamp()
     due = now if at is None else literal(at, DateTime(timezone=True))
@@ -220,8 +220,9 @@ async def reschedule(connection: AsyncConnection, ids: Sequence[UUID], *, at: da
 
 
 def named_queue(name: str) -> Queue | None:
-    """Return the queue of this name, or of its former name in versions of the reference system. Return None for
-    others.
+    """Return the queue that has this name, or had it in versions of the reference system.
+
+    Return None if there is none.
     """
     if name == "tabular_expiration":
         return Queue.SOFT_DELETION
@@ -229,8 +230,9 @@ def named_queue(name: str) -> Queue | None:
 
 
 def _visible_by_grants(holders: Holders) -> ColumnElement[bool]:
-    """Match tasks of entities on which, or above which, one of them holds a grant. An additional task costs only a
-    check.
+    """Return the condition that a holder has a grant on the task's entity or above it.
+
+    If it matches too many tasks, that only costs additional checks.
     """
     t, n = tables.alias("t"), namespaces.alias("n")
     granted = text(SPOKEN_FOR).bindparams(user=holders.user, roles=list(holders.roles))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the configuration of queues, the log cleanup of every project, and the removal of ended tasks."""
+"""Statements on the configuration of queues, on the log cleanup of every project, and on the removal of ended tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KEPT = "retention_seconds"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
-    """The configuration of a queue in a warehouse or project. The two times are those of `task_log_cleanup`."""
+    """The configuration of a queue in a warehouse or project. The two periods are those of `task_log_cleanup`."""
 
     heartbeat_seconds: int | None = None
     cleanup_period: timedelta = CLEANUP_PERIOD
@@ -38,7 +38,7 @@ class QueueSettings:
 async def settings(
     connection: AsyncConnection, queue: Queue, *, warehouse_id: UUID | None = None, project_id: str | None = None
 ) -> QueueSettings:
-    """Return the configuration of the queue, with defaults for what is not set."""
+    """Return the configuration of the queue. Values that are not configured have their defaults."""
     statement = select(task_queue_configs.c.config, task_queue_configs.c.heartbeat_seconds).where(
         task_queue_configs.c.queue == queue.value,
         task_queue_configs.c.warehouse_id == warehouse_id
@@ -57,7 +57,7 @@ async def configure(
     warehouse_id: UUID | None = None,
     project_id: str | None = None,
 ) -> None:
-    """Replace the configuration. A scheduled cleanup becomes due by the new period."""
+    """Replace the configuration of the queue. A log cleanup that is already scheduled becomes due by the new period."""
     config = {}
     if queue is Queue.TASK_LOG_CLEANUP:
         config = {_PERIOD: given.cleanup_period.total_seconds(), _KEPT: given.retention.total_seconds()}
@@ -82,7 +82,7 @@ async def configure(
 
 
 async def schedule_cleanups(connection: AsyncConnection, *, project_id: str | None = None) -> int:
-    """Schedule the log cleanup of every project (or of this one), one period after its last one. Return their number.
+    """Schedule the log cleanup of every project (or of this one), one period after the last cleanup. Return the number.
 
     Any number of processes may call it: a project has one active task of this kind (`tasks_active_project_key`).
     """
@@ -120,8 +120,9 @@ async def schedule_cleanups(connection: AsyncConnection, *, project_id: str | No
 
 
 async def remove_ended(connection: AsyncConnection, project_id: str, *, older_than: timedelta, limit: int) -> int:
-    """Delete tasks of a project and its warehouses, and attempts, that ended before `older_than`. Return the number of
-    rows.
+    """Delete tasks of a project and its warehouses, and their attempts, that ended before `older_than`.
+
+    Return the number of deleted rows.
     """
     before = func.clock_timestamp() - older_than
     theirs = or_(

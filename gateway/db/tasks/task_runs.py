@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on attempts. An attempt is one run of a task, from its start by a worker to its end.
+"""Statements on the attempts of tasks. An attempt is one run of a task, from its start by a worker to its end.
 
 The end of an attempt is written together with its row in `task_log`, and only by the worker that runs it. A slow worker
-whose task was taken over gets TaskLost and changes nothing.
+whose task another one took over gets TaskLost and changes nothing.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ _DIED: Final = "its worker process died"
 
 
 class TaskLost(Exception):
-    """Another worker took the task over; this worker must not record the end of the task."""
+    """Another worker took over the task, so this worker must not record the end of the task."""
 
 
 class TaskStopped(Exception):
-    """A request to stop reached the worker. The work done so far stays; the task is started again later."""
+    """The worker received a request to stop. The work done so far is kept, and the task is started again later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One run of a task. A worker that takes it over has the next `attempt`; then this run cannot end it any more.
+    """One run of a task. A worker that takes over the task has the next number `attempt`; this run then cannot end the
+    task.
 
     The task concerns one entity of a warehouse, or a project. `stale_seconds` is the time without a heartbeat after
-    which another worker takes it over. `tries` is the number of counted attempts, including this one.
+    which another worker takes over. `tries` is the number of counted attempts, including this one.
     """
 
     id: UUID
@@ -60,7 +61,7 @@ class Task:
     stored_payload: object
 
     def payload(self, kind: type[_P]) -> _P:
-        """Return the payload, whose kind is that of the queue. Raises msgspec.ValidationError for another kind."""
+        """Return the payload, whose type is that of the queue. Raises msgspec.ValidationError for another type."""
         return msgspec.convert(self.stored_payload, kind)
 
     @property
@@ -80,9 +81,10 @@ class Task:
 
 
 async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_seconds: float) -> Task | None:
-    """Start the task that is due for longest, or one whose worker sends no heartbeats. Return None if there is none.
+    """Start the task that has been due longest, or a task whose worker sends no heartbeats. Return None if there is
+    none.
 
-    A task without heartbeats is started again, unless it had its last attempt. `stale_seconds` is the default for
+    A task without heartbeats is started again, unless it has used its last attempt. `stale_seconds` is the default for
     queues without a configured time.
     """
     stale = _stale_seconds(stale_seconds)
@@ -123,9 +125,9 @@ async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_se
 
 
 async def release(connection: AsyncConnection, *, stale_seconds: float) -> int:
-    """Schedule tasks again whose worker was requested to stop and sends no heartbeats. Return their number.
+    """Schedule again each task whose worker was requested to stop and sends no heartbeats. Return the number of tasks.
 
-    They keep the start that the request set. `take` does not start them before.
+    They start at the time that the request set. `take` does not start them before.
     """
     left = (
         select(tasks.c.id)
@@ -170,9 +172,9 @@ async def finish(
 
 
 async def fail(connection: AsyncConnection, task: Task, error: str) -> bool:
-    """Schedule the next attempt, with a doubled delay each time, or end the task after the last one.
+    """Schedule the next attempt, with a delay that doubles each time. After the last attempt, end the task.
 
-    Return True if it ended. Raises TaskLost.
+    Return True if the task ended. Raises TaskLost.
     """
     await log_attempt(connection, task.id, Status.FAILED, error, attempt=task.attempt)
     if task.tries >= MAX_ATTEMPTS:
@@ -190,7 +192,8 @@ async def interrupt(
     in_seconds: float | None = None,
     status: Status = Status.FAILED,
 ) -> None:
-    """Schedule another attempt without counting this one, because its end was not caused by the task. Raises TaskLost.
+    """Schedule another attempt without counting this one, because the task did not cause the end of the attempt. Raises
+    TaskLost.
 
     The delay is `in_seconds`, or grows with the attempts. `status` is the status of the attempt.
     """
@@ -200,7 +203,7 @@ async def interrupt(
 
 
 async def _again(connection: AsyncConnection, task: Task, error: str, *, seconds: float, interruptions: int) -> None:
-    """Schedule the task after `seconds`; after a request to stop, at the start that the request set."""
+    """Schedule the task after `seconds`. If it was requested to stop, use the start that the request set."""
     later = case(
         (tasks.c.status == Status.STOPPING, tasks.c.scheduled_for), else_=func.clock_timestamp() + interval(seconds)
     )
@@ -224,7 +227,7 @@ async def _set(connection: AsyncConnection, id: UUID, **values: object) -> None:
 
 
 async def _mine(connection: AsyncConnection, task: Task, **values: object) -> str:
-    """Change the task while this worker runs it, and return its status. Raises TaskLost."""
+    """Change the task if this worker still runs it, and return its status. Raises TaskLost."""
     result = await connection.execute(
         update(tasks)
         .where(tasks.c.id == task.id, tasks.c.status.in_(BEGUN), tasks.c.attempt == task.attempt)
@@ -238,12 +241,12 @@ async def _mine(connection: AsyncConnection, task: Task, **values: object) -> st
 
 
 def _left(stale: ColumnElement[float]) -> ColumnElement[bool]:
-    """Match tasks that a worker runs without a heartbeat for this time."""
+    """Return the condition that a worker runs the task but has sent no heartbeat for this time."""
     return and_(tasks.c.status.in_(BEGUN), tasks.c.heartbeat_at < func.clock_timestamp() - interval(stale))
 
 
 def _stale_seconds(default: float) -> ColumnElement[float]:
-    """Return the time that is configured for the queue in the task's warehouse or project, else the default."""
+    """Return the time that is configured for the queue in the task's warehouse or project, or else the default."""
     configured = select(task_queue_configs.c.heartbeat_seconds).where(
         task_queue_configs.c.queue == tasks.c.queue,
         or_(
@@ -255,7 +258,7 @@ def _stale_seconds(default: float) -> ColumnElement[float]:
 
 
 def _task(row: AnyRow) -> Task:
-    """Return the next run of the task. The row is the one before its start."""
+    """Return the next run of the task, from its row before the start."""
     return Task(
         id=row.id,
         queue=Queue(row.queue),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tasks: background work that any process may run, one at a time, and take over if its worker dies.
+"""Statements on tasks: background work that any process may run, one at a time, and take over if a worker dies.
 
 This module schedules, delays and cancels tasks, in the transaction of the change that needs it. `task_runs` runs them.
 """
@@ -52,7 +52,7 @@ BEGUN: Final = (Status.RUNNING.value, Status.STOPPING.value)
 
 
 class Cancellation(StrEnum):
-    """The result of the cancellation of an entity's active task."""
+    """The result of canceling an entity's active task."""
 
     NONE = "none"
     """There was no active task."""
@@ -63,11 +63,11 @@ class Cancellation(StrEnum):
 
 
 class Payload(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Hold what a task needs to know besides its entity. It is stored as JSON; most tasks need nothing."""
+    """The data that a task needs in addition to its entity. It is stored as JSON. Most tasks need none."""
 
 
 class Files(StrEnum):
-    """The handling of a table's files after its permanent deletion."""
+    """What to do with the files of a table after its permanent deletion."""
 
     PURGE = "purge"
     KEEP = "keep"
@@ -76,14 +76,14 @@ class Files(StrEnum):
 
 
 class FileDisposal(Payload, frozen=True):
-    """The payload of `SOFT_DELETION`: what the drop requested for the files, and the last metadata file to delete."""
+    """The payload of `SOFT_DELETION`: the drop's request about the files, and the last metadata file to delete."""
 
     files: Files
     last_file: str | None = None
 
 
 class PurgedLocation(Payload, frozen=True):
-    """The payload of `TABULAR_PURGE`."""
+    """The payload of `TABULAR_PURGE`: the location whose files are deleted."""
 
     location: str
     location_key: str
@@ -104,9 +104,9 @@ async def add(
 ) -> UUID | None:
     """Schedule a task in the transaction of the change that needs it.
 
-    Return its id, None if one is already active for the entity. It is due `at` a time, or after `in_seconds`.
-    `entity_name` is the path of the entity, for display. By default it is read from the entity's row, or from the
-    parent task if the row is deleted.
+    Return its id, or None if a task of the queue is already active for the entity. It is due at the time `at`, or after
+    `in_seconds`. `entity_name` is the path of the entity, for display. By default it is read from the entity's row, or
+    from the parent task if the row is deleted.
     """
     statement = (
         insert(tasks)
@@ -131,7 +131,8 @@ async def add(
 async def cancel(
     connection: AsyncConnection, queue: Queue, entity_id: UUID, *, reason: str, even_running: bool = False
 ) -> Cancellation:
-    """Cancel the entity's active task of this queue unless a worker runs it, in the transaction that makes it needless.
+    """Cancel the entity's active task in this queue unless a worker runs it. Call it in the transaction that makes it
+    needless.
 
     No worker can start it until that transaction ends. `even_running` also cancels a running task. Its worker then gets
     TaskLost and changes nothing.
@@ -147,7 +148,7 @@ async def cancel_all(
     reason: str,
     even_running: bool = False,
 ) -> dict[UUID, Cancellation]:
-    """Cancel the active tasks of many entities, as `cancel` does. The result contains each entity."""
+    """Cancel the active tasks of many entities as `cancel` does. The result has an entry for each entity."""
     found = (
         select(tasks.c.id, tasks.c.entity_id, tasks.c.status)
         .where(tasks.c.queue == queue.value, tasks.c.entity_id.in_(entity_ids), tasks.c.status.in_(ACTIVE))
@@ -170,7 +171,10 @@ async def cancel_all(
 
 
 async def delay(connection: AsyncConnection, queues: Sequence[Queue], *, seconds: float) -> int:
-    """Delay the start and takeover of the tasks of these queues by `seconds`. Return the number of delayed tasks."""
+    """Delay the start and the takeover of all tasks in these queues by `seconds`.
+
+    Return the number of delayed tasks.
+    """
     until = func.clock_timestamp() + interval(seconds)
     sooner = update(tasks).where(
         ACTIVE_TASKS, tasks.c.queue.in_([queue.value for queue in queues]), tasks.c.scheduled_for < until
@@ -179,7 +183,7 @@ async def delay(connection: AsyncConnection, queues: Sequence[Queue], *, seconds
 
 
 def over(status: Status) -> dict[str, object]:
-    """Return the columns of a task that ends with this status."""
+    """Return the values of a task's columns when it ends with this status."""
     now = func.clock_timestamp()
     return {"status": status.value, "finished_at": now, "updated_at": now}
 
@@ -187,7 +191,7 @@ def over(status: Status) -> dict[str, object]:
 async def log_attempt(
     connection: AsyncConnection, id: UUID, status: Status, message: str | None, *, attempt: int | None = None
 ) -> None:
-    """Record the end of the task's current attempt, unless `attempt` is another one."""
+    """Record the end of the task's current attempt. With `attempt`, do so only if it is that attempt."""
     columns = ("attempt", "scheduled_for", "picked_up_at", "progress", "execution_details")
     ended = select(
         tasks.c.id, *(tasks.c[name] for name in columns), literal(status.value), literal(message, Text)
@@ -199,7 +203,7 @@ async def log_attempt(
 
 
 def _known_name(entity_id: UUID, parent: UUID | None) -> ColumnElement[Sequence[str]]:
-    """Return the path of a table or view from its row, or from the parent task."""
+    """Return the path of a table or view from its row, or else from the parent task."""
     of_row = (
         select(func.array_append(namespaces.c.levels, tables.c.name))
         .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)

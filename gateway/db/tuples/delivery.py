@@ -5,9 +5,9 @@ A request delivers the keys of its own change before it answers. Keys that remai
 delivered in the background by any process.
 
 A write without a known outcome (no response, or a killed process) may still be carried out later, after another
-delivery of the same key. So each write is recorded before it is sent. A key with such a record is written immediately.
-It is removed from the outbox only when OpenFGA must have given up the earlier write. Until then a revocation is not
-confirmed.
+delivery of the same key. So each write is recorded before it is sent. A key that has a record of an earlier write is
+written again immediately, but stays in the outbox until OpenFGA must have given up the earlier write. Until then a
+revocation is not confirmed.
 """
 
 from __future__ import annotations
@@ -55,23 +55,23 @@ _ENDS = datetime.min
 
 
 class DeliveryObserver(Protocol):
-    """Receiver of delivery metrics."""
+    """Receives figures of deliveries, for metrics."""
 
     def tuple_delivered(self, seconds: float) -> None:
         """Record the duration of one delivered batch."""
         ...
 
     def outbox_counted(self, pending: int) -> None:
-        """Set the number of pending keys."""
+        """Set the number of pending keys in the outbox."""
         ...
 
 
 class TupleDelivery:
     """Delivery of the outbox to OpenFGA.
 
-    `settle_seconds` is the time after its record during which a write may still be carried out. It is the timeout of a
-    call, plus the server's own limit for a request, plus a margin of one second. `new_tuples` is the way in which the
-    tuples of new objects are written.
+    A write may still be carried out for `settle_seconds` after it was recorded. This time is the timeout of a call,
+    plus the server's own limit for a request, plus a margin of one second. `new_tuples` selects how the tuples of new
+    objects are written.
     """
 
     def __init__(
@@ -102,15 +102,16 @@ class TupleDelivery:
             raise DecisionEngineUnavailable("An earlier write to OpenFGA may still be in progress.")
 
     async def _deliver_new(self, new: Sequence[Pending]) -> Sequence[Pending]:
-        """Deliver tuples of new objects. Return the keys that are left to a delivery under a lock."""
+        """Deliver tuples of new objects. Return the keys that must be delivered under a lock instead."""
         started = time.perf_counter()
         left = await self._new.deliver(new)
         self._observer.tuple_delivered(time.perf_counter() - started)
         return left
 
     async def _deliver(self, pending: Sequence[Pending]) -> list[Pending]:
-        """Deliver the keys. Return the keys that were written but stay due, because an earlier write may still change
-        them.
+        """Deliver the keys.
+
+        Return those that were written but stay due, because an earlier write may still change them.
         """
         unsure: list[Pending] = []
         for start in range(0, len(pending), _BATCH):
@@ -128,8 +129,8 @@ class TupleDelivery:
     async def _deliver_each(self, batch: Sequence[Pending], refused: Exception) -> list[Pending]:
         """Deliver the keys of a refused batch one by one, so that an undeliverable key does not block the others.
 
-        That key stays in the outbox, is logged, and is retried every hour. If a tuple that another client keeps writing
-        was the cause, it is retried after seconds: OpenFGA may accept it then.
+        The undeliverable key stays in the outbox, is logged, and is retried every hour. If it failed because another
+        client keeps writing the tuple, it is retried after seconds: OpenFGA may accept it then.
         """
         unsure: list[Pending] = []
         if len(batch) == 1:
@@ -157,7 +158,7 @@ class TupleDelivery:
         return unsure
 
     async def deliver_or_defer(self, pending: Sequence[Pending]) -> bool:
-        """Deliver keys that revoke nothing. Return False if an outage leaves them to the background delivery."""
+        """Deliver keys that revoke nothing. Return False if an outage leaves them to the background."""
         try:
             await self.deliver(pending)
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
@@ -183,7 +184,7 @@ class TupleDelivery:
         self._observer.outbox_counted(count)
 
     async def _deliver_batch(self, batch: Sequence[Pending]) -> list[Pending]:
-        """Deliver one batch. Return the keys that stay due, because an earlier write may still change their keys."""
+        """Deliver one batch. Return the rows that stay due, because an earlier write may still change their keys."""
         keys = list(dict.fromkeys(row.key for row in batch))
         async with self._database.locked(outbox.lock_names(keys)) as connection:
             sending = _Sending(connection, [row.id for row in batch], self._write)
@@ -212,8 +213,9 @@ class TupleDelivery:
         return unsure
 
     async def _begin(self, sending: _Sending, batch: Sequence[Pending], keys: Sequence[TupleKey]) -> Begun:
-        """Begin a delivery. A revocation waits a moment for an earlier write: that of a new object holds no lock, and
-        its record ends with it.
+        """Begin a delivery. A revocation first waits a moment for an earlier write.
+
+        The write of a new object's tuple holds no lock, and its record is removed when it ends.
         """
         takes_away = {row.key for row in batch if row.takes_away}
         begun = await sending.begin(keys, window_seconds=self._settle_seconds)
@@ -227,9 +229,9 @@ class TupleDelivery:
 
 
 class _Sending:
-    """Sender of writes for rows of the outbox. It records each write just before it is sent.
+    """Sends the writes for rows of the outbox, and records each write just before it is sent.
 
-    A write that is sent long after its record would be considered settled too early.
+    If a write was sent long after its record, it would be considered settled too early.
     """
 
     def __init__(self, connection: AsyncConnection, ids: Sequence[int], write: WriteTuples) -> None:
@@ -246,7 +248,10 @@ class _Sending:
         return begun
 
     async def _note(self) -> None:
-        """Record that a write is in flight. Raises DatabaseUnavailable if the record takes too long to be recent."""
+        """Record that a write is in flight.
+
+        Raises DatabaseUnavailable if recording took so long that the record is not recent.
+        """
         for _ in range(NOTES):
             if time.monotonic() - self._noted < NOTE_SECONDS:
                 return
@@ -261,10 +266,10 @@ class _Sending:
         await self._write(writes, deletes)
 
     async def apply_changes(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
-        """Write and delete in one call if possible. Replace a tuple with another expiry in two: delete it, then write
-        it.
+        """Write and delete tuples in one call if possible. To change an expiry, delete the tuple and write it again.
 
-        Bisection finds that tuple. Edges stay in one call, so that no object has two parents or none.
+        OpenFGA does not tell which tuple has another expiry, so it is found by bisection. Edges stay in one call, so
+        that no object has two parents or none.
         """
         try:
             await self._send(writes, deletes)
@@ -284,8 +289,8 @@ class _Sending:
     async def _replace(self, writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         """Delete a tuple, then write it with the desired expiry.
 
-        A client that writes into OpenFGA directly may write it with another expiry in between, so this is attempted a
-        few times. Raises ConditionConflict if every try failed.
+        Another client of OpenFGA may write the tuple with another expiry in between, so this is attempted a few times.
+        Raises ConditionConflict if every attempt failed.
         """
         for tries_left in range(_REPLACEMENTS - 1, -1, -1):
             await self._send({}, [*deletes, *writes])
@@ -306,10 +311,11 @@ _REVOKES_WITHOUT_END = frozenset({MANAGED_ACCESS, Privilege.DELEGATE.value, Priv
 async def _finish(connection: AsyncConnection, batch: Sequence[Pending], begun: Begun) -> None:
     """Remove the settled rows, and change the revisions for which an allow may have ended.
 
-    These are the revisions of rows that revoke something and did: the tuple is deleted or has an expiry, which may be
-    earlier than before. The flag of managed access revokes rights by its existence. A grant of `delegate` revokes by
-    narrower limits, which the tuple does not have. A new subject of a data policy reads less than before, and
-    so may a new member of a role. So no cached allow, and no request in progress, outlives it.
+    These are the revisions of rows that revoke something and were effective: the tuple is deleted, or has an expiry,
+    which may be earlier than before. Some written tuples revoke rights too. The flag of managed access revokes rights
+    by its existence. A grant of `delegate` revokes by narrower limits, which the tuple does not contain. A new subject
+    of a data policy reads less than before, and so may a new member of a role. So no cached allow, and no request in
+    progress, outlives the revoked right.
     """
     losing = [
         row

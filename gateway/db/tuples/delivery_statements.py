@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two statements of a delivery: one before the write to OpenFGA, and one after it.
 
-Each commits by itself. The caller holds the advisory locks of the keys, taken by an earlier statement, so the first one
-sees every change of an earlier delivery.
+Each commits by itself. The caller holds the advisory locks of the keys, which an earlier statement took, so the first
+of the two sees every change of an earlier delivery.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the relationship tuples that the rows require. Deliveries make OpenFGA equal to them.
+"""Compute the relationship tuples that the rows require. Deliveries make OpenFGA's tuples equal to them.
 
 There are five kinds, each derived from rows without counters. Edges of the hierarchy and the flag of managed access
-come from the objects' own rows, privileges from live grants. `traverse` comes from live grants on something below,
-`read_columns` from live grants on columns of a table. A column has no row: its edge is desired while a grant on it
-exists. A deactivated user has no desired tuples of grants.
+come from the objects' own rows, privileges from live grants. `traverse` comes from live grants on objects below,
+`read_columns` from live grants on columns of a table. A column has no row: its edge is required while a grant on it
+exists. For a deactivated user, no tuples of grants are required.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ TRAVERSE = "traverse"
 
 
 async def desired_tuples(connection: AsyncConnection, keys: Sequence[TupleKey]) -> dict[TupleKey, datetime | None]:
-    """Return the `keys` whose tuple shall exist, each with its expiry.
+    """Return those of the `keys` whose tuple must exist, each with its expiry.
 
-    The expiry is the latest of the tuple's live rows, None if one of them has none. One statement reads all kinds.
+    The expiry is the latest one of the tuple's live rows, None if a row has no expiry. One statement reads all kinds.
     """
     if not keys:
         return {}
@@ -43,8 +43,9 @@ async def desired_tuples(connection: AsyncConnection, keys: Sequence[TupleKey]) 
 
 @dataclass(frozen=True, slots=True)
 class DesiredParts:
-    """Parts of a statement that computes desired tuples: common table expressions, the first of which is `asked` with
-    the keys, and a select of (ord, until).
+    """Parts of a statement that computes desired tuples.
+
+    They are common table expressions, the first of which is `asked` with the keys, and a select of (ord, until).
     """
 
     tables: str
@@ -52,7 +53,7 @@ class DesiredParts:
 
 
 def desired_parts(keys: Sequence[TupleKey]) -> tuple[DesiredParts, dict[str, Any]]:
-    """Return the parts of a statement for these keys, with its values."""
+    """Return the parts of a statement for these keys, and its parameters."""
     kinds = [_kind(key) for key in keys]
     return _parts(frozenset(kinds)), {"kinds": kinds, **key_arrays(keys)}
 
@@ -70,7 +71,7 @@ class RecordedGrants:
 
 
 def _kind(key: TupleKey) -> str:
-    """Return the key of `_STATEMENTS` for the statement that computes this tuple key."""
+    """Return the key in `_STATEMENTS` of the statement that computes this tuple key."""
     if key.relation in STRUCTURAL:
         return "edges"
     return _DERIVED.get(key.relation, "granted")
@@ -78,8 +79,9 @@ def _kind(key: TupleKey) -> str:
 
 @cache
 def _parts(kinds: frozenset[str]) -> DesiredParts:
-    """Return the parts for keys of these kinds. The part of a kind reads only its own keys, so its casts to UUID
-    succeed.
+    """Return the parts for keys of these kinds.
+
+    The part of a kind reads only keys of that kind, so its casts to UUID succeed.
     """
     ordered = sorted(kinds)
     own = ", ".join(
@@ -212,8 +214,9 @@ _STATEMENTS = {
 
 
 def path_above(project_id: str, warehouse_id: str, namespaces: Sequence[str]) -> list[ObjectKey]:
-    """Return the containers of an object, from the project down: the holders of grants on it need `traverse` on
-    them.
+    """Return the containers of an object, starting with the project.
+
+    Holders of grants on the object need `traverse` on them.
     """
     return [
         ObjectKey(ObjectType.PROJECT, project_id),
@@ -223,7 +226,7 @@ def path_above(project_id: str, warehouse_id: str, namespaces: Sequence[str]) ->
 
 
 def following(grant: TupleKey, above: Sequence[ObjectKey]) -> list[TupleKey]:
-    """Return the key of a grant and the keys that follow from it.
+    """Return the key of a grant and the keys of further tuples that it requires.
 
     These are `traverse` on the containers `above`, if the grant makes its object visible. A grant on a column also
     requires the tuple `parent` between the column and its table, and `read_columns` on the table.
@@ -268,7 +271,7 @@ _PRINCIPALS_BELOW = text(
 
 
 async def principals_below(connection: AsyncConnection, moved: ObjectKey) -> list[Principal]:
-    """Return the principals that need `traverse` above this object: holders of a live grant on it or on something in
+    """Return the principals that need `traverse` above this object: holders of a live grant on it or on an object in
     it.
 
     The grants are locked until the transaction ends. A concurrent revocation then finds the object in its new place.
@@ -279,7 +282,7 @@ async def principals_below(connection: AsyncConnection, moved: ObjectKey) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Containers:
-    """The place of an object: its warehouse or None, and the containers above it from the project down."""
+    """The location of an object: its warehouse or None, and the containers above it, starting with the project."""
 
     warehouse_id: UUID | None
     above: tuple[ObjectKey, ...]
@@ -300,8 +303,9 @@ _PLACES = text(
 
 
 async def containers_of(connection: AsyncConnection, objects: Sequence[ObjectKey]) -> dict[ObjectKey, Containers]:
-    """Return the current place of each object. An object outside of warehouses, or a deleted one, has nothing
-    above it.
+    """Return the current location of each object.
+
+    An object outside of warehouses, or a deleted one, has no containers.
     """
     unique = list(dict.fromkeys(objects))
     values = {"types": [key.type.value for key in unique], "ids": [key.id for key in unique]}

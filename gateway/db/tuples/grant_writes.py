@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock an object for a change of its grants, and record grants that are all new: one statement each.
+"""Lock an object for a change of its grants, and record grants that are all new, using one statement each.
 
-They serve the common case. `None` means that another case applies; nothing was changed then, and the caller continues
-with the statements of `grants`, which name the reason.
+They serve the common case. A result of `None` means that another case applies and nothing was changed. The caller then
+uses the statements of `grants`, which also return the reason.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ class NewGrant:
 
 
 async def lock_object(connection: AsyncConnection, on: ObjectKey, *, kept: bool) -> list[ObjectKey] | None:
-    """Lock the grants on an object, the object and its containers, and return the containers from the project down.
+    """Lock the grants on an object, the object and its containers, and return the containers, starting with the
+    project.
 
-    It does what `grants.lock_object`, `grants.lock_object_shared` and `tables.containers` do in turn. A row that
-    changed while the statement waited for a lock is not found. Return None for such an object, an absent one, and one
-    outside of namespaces.
+    It does the work of `grants.lock_object`, `grants.lock_object_shared` and `tables.containers`. A row that changed
+    while the statement waited for a lock is not found. Return None for such an object, an absent one, and one outside
+    of namespaces.
     """
     if on.type not in _TABULAR:
         return None
@@ -81,7 +82,7 @@ async def grant_new(
     """Record that `by` makes these grants on an object, and enqueue `keys`, the tuples that they require.
 
     Call it in a later statement than `lock_object`. The principals are locked against deletion. Return None if a
-    principal does not exist, or if one of the grants is recorded already, by any grantor, also an expired one.
+    principal does not exist, or if one of the grants is already recorded by any grantor, even if it expired.
     """
     user_ids = sorted({each.principal.id for each in entries if each.principal.type is PrincipalType.USER})
     role_ids = sorted({each.principal.id for each in entries if each.principal.type is PrincipalType.ROLE})

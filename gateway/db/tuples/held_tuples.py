@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read the tuples that rows require for a decision: those of the caller, and the edges above the objects.
 
-`desired_tuples` answers for given keys; this module finds the keys. Both must agree, which
+`desired_tuples` computes whether given keys are required; this module finds the keys. Both must agree, which
 `tests/integration/test_row_authorizer.py` checks against OpenFGA.
 """
 
@@ -60,7 +60,7 @@ _GRANTED_COLUMNS: Final = text(
 
 
 class HeldTuples:
-    """Reads tuples on the primary database."""
+    """Reads the required tuples on the primary database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -68,10 +68,11 @@ class HeldTuples:
     async def __call__(
         self, principals: Sequence[Principal], objects: Sequence[ObjectKey]
     ) -> Mapping[TupleKey, datetime | None]:
-        """Return the required tuples with their expiries: those of the principals and of roles that contain them, the
-        edges above the objects, and the flags of the containers. Expired ones may be included.
+        """Return the required tuples for the principals and the objects, each with its expiry.
 
-        All rows are read in one transaction. Raises DatabaseUnavailable.
+        They are the tuples of the principals and of roles that contain them, the edges above the objects, and the flags
+        of the containers. Expired tuples may be included. All rows are read in one transaction. Raises
+        DatabaseUnavailable.
         """
         async with self._database.transaction() as connection:
             values = {"types": [each.type.value for each in principals], "ids": [each.id for each in principals]}
@@ -90,7 +91,7 @@ def _grant(row: Row[Any]) -> TupleKey:
 def _with_derived(
     grants: Iterable[tuple[TupleKey, datetime | None]], placed: Mapping[ObjectKey, Containers]
 ) -> dict[TupleKey, datetime | None]:
-    """Return the tuples of the grants and those that follow from them, each with the latest of its expiries."""
+    """Return the tuples that the grants require, including derived ones, each with the latest of its expiries."""
     held: dict[TupleKey, datetime | None] = {}
     for grant, until in grants:
         for key in following(grant, placed[grant.object].above):
@@ -106,7 +107,7 @@ def _with_derived(
 async def _edges(
     connection: AsyncConnection, objects: Sequence[ObjectKey], placed: Mapping[ObjectKey, Containers]
 ) -> list[TupleKey]:
-    """Return the edges from the objects up to the server, and the flags of their containers."""
+    """Return the edges from the objects up to the server, and the managed access flags of their containers."""
     found: list[TupleKey] = []
     projects: set[str] = set()
     ids = [key.id for key in objects if key.type in IN_PROJECTS]
@@ -137,9 +138,9 @@ _FLAGGED: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 
 
 def _chain(key: ObjectKey, containers: Containers, granted: set[str]) -> list[ObjectKey]:
-    """Return the containers of an object from its project down, and the object.
+    """Return the containers of an object, starting with the project, and then the object.
 
-    A column that has no grant has no edge. Objects outside of projects, and absent ones, have nothing above them.
+    A column without a grant has no edge. Objects outside of projects, and absent ones, have no containers.
     """
     if key.type is not ObjectType.COLUMN:
         return [*containers.above, key]

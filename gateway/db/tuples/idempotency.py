@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store of idempotency keys on PostgreSQL."""
+"""Store idempotency keys in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _log = structlog.get_logger("db.idempotency")
 class Idempotency:
     """Implements `gateway.access.idempotency.IdempotencyStore`.
 
-    `keep_seconds` is the advertised lifetime plus a grace period. `lease_seconds` is the time after which the key of a
-    killed attempt is free. It exceeds the time limit of a request. The change of an attempt whose lease ended is
-    refused.
+    `keep_seconds` is the lifetime that clients are told, plus a grace period. `lease_seconds` is the time after which
+    the key of a killed attempt is free. It exceeds the time limit of a request. An attempt whose lease ended cannot
+    commit its change.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class Idempotency:
         self._lease_seconds = lease_seconds
 
     async def begin(self, request: RepeatableRequest) -> Claim | RecordedSuccess:
-        """Claim the key, or return the stored result.
+        """Claim the key. If a result is stored under it, return the result instead.
 
-        Raises RequestInProgress if another attempt holds it, UnprocessableEntityException if its request body was
-        another.
+        Raises RequestInProgress if another attempt has claimed the key, and UnprocessableEntityException if the key was
+        used with another request body.
         """
         attempt = uuid7()
         async with self._database.autocommit() as connection:
@@ -55,7 +55,7 @@ class Idempotency:
         return RecordedSuccess(row.status, row.detail or {}, row.written_in)
 
     async def release(self, claim: Claim) -> None:
-        """Release the key. If the database does not respond, the key is released when the lease ends."""
+        """Release the key. If the database does not respond, the key becomes free when the lease ends."""
         try:
             async with self._database.read() as connection:
                 await idempotency_claims.release(connection, claim)

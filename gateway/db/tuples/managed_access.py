@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Managed access: a flag on warehouses and namespaces, and the two tuples that follow from it.
+"""Managed access: a flag on warehouses and namespaces, and the two tuples that it requires.
 
-The flag is a tuple for all users and one for all roles, which the wildcard of users does not match
+The flag is one tuple for all users and one for all roles, because the wildcard of users does not match roles
 (`fga_model/namespace.fga`). Setting the flag revokes rights of owners; removing it restores them.
 """
 
@@ -26,7 +26,7 @@ FLAGGED = frozenset(_TABLES)
 
 
 def keys(on: ObjectKey) -> list[TupleKey]:
-    """Return the tuple keys of the flag on this object."""
+    """Return the tuple keys that the flag on this object requires."""
     return [TupleKey(Principal(type, ALL_USERS), MANAGED_ACCESS, on) for type in PrincipalType]
 
 
@@ -38,7 +38,7 @@ async def set_flag(connection: AsyncConnection, on: ObjectKey, managed: bool) ->
 
 
 async def flags(connection: AsyncConnection, warehouse_id: UUID, ids: Sequence[UUID]) -> tuple[bool, dict[UUID, bool]]:
-    """Return (the warehouse's flag, the flags of these namespaces by id). One statement reads them."""
+    """Return (the warehouse's flag, the flags of these namespaces by id), using one statement."""
     rows = await connection.execute(
         text(
             "select w.managed_access, n.id, n.managed_access as flag from warehouses w "

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the tuples of new objects to OpenFGA, those of concurrent requests in one call.
+"""Write the tuples of new objects to OpenFGA. The tuples of concurrent requests are written in one call.
 
-The transaction of the change has recorded the write (`new_objects`). Requests that wait at the same moment share one
-call and the statement that removes their rows. A group leaves as soon as a call may begin, so no request waits for a
-later one. If OpenFGA refuses a group, each request is written alone, so the tuples of one request do not fail another.
+The transaction of the change has recorded the write (`ownership.py`). Requests that wait at the same moment share one
+call and the statement that removes their rows. A group is sent as soon as a call may begin, so no request waits for a
+later one. If OpenFGA refuses a group, each request is written alone, so that the tuples of one request do not fail
+another.
 """
 
 from __future__ import annotations
@@ -51,9 +52,7 @@ _OUTAGES = (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown)
 
 
 class NewTuples(StrEnum):
-    """The way in which tuples of new objects are written: with those of concurrent requests, in a call for each
-    request, or under advisory locks like all other tuples.
-    """
+    """How tuples of new objects are written: in a shared call, in a call for each request, or under advisory locks."""
 
     GROUPED = "grouped"
     SINGLE = "single"
@@ -62,7 +61,7 @@ class NewTuples(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class _Request:
-    """The tuples of one request. `done` receives the rows that remain for a delivery under a lock."""
+    """The tuples of one request. `done` receives the rows that must be delivered under a lock instead."""
 
     rows: Sequence[Pending]
     done: asyncio.Future[Sequence[Pending]] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -78,9 +77,9 @@ class _Request:
 
 
 class NewTupleDelivery:
-    """Delivery of the tuples of new objects.
+    """Delivers the tuples of new objects.
 
-    `settle_seconds` is the time after its record during which a write may still be carried out.
+    A write may still be carried out for `settle_seconds` after it was recorded.
     """
 
     def __init__(self, database: Database, write: WriteTuples, *, settle_seconds: float, mode: NewTuples) -> None:
@@ -92,10 +91,10 @@ class NewTupleDelivery:
         self._calls: set[asyncio.Task[None]] = set()
 
     async def deliver(self, rows: Sequence[Pending]) -> Sequence[Pending]:
-        """Write the tuples of `rows`, which have the record of a write. Return the keys that are to be delivered under
-        a lock: OpenFGA refused them, or another process has taken them.
+        """Write the tuples of `rows`, whose writes are recorded. Return the keys that must be delivered under a lock.
 
-        Raises DecisionEngineUnavailable or DatabaseUnavailable; the rows then stay due.
+        Their tuples were refused by OpenFGA, or another process has taken their rows. Raises DecisionEngineUnavailable
+        or DatabaseUnavailable; the rows then stay due.
         """
         request = _Request(rows)
         if self._mode is NewTuples.LOCKED:
@@ -109,7 +108,7 @@ class NewTupleDelivery:
         return await request.done
 
     def _begin(self) -> None:
-        """Begin a call for the waiting requests, unless enough calls are in progress."""
+        """Begin a call for the waiting requests, unless enough calls are already in progress."""
         if len(self._calls) >= _CALLS_AT_ONCE or not self._waiting:
             return
         call = asyncio.get_running_loop().create_task(self._run())
@@ -141,7 +140,7 @@ class NewTupleDelivery:
     async def _send(self, group: Sequence[_Request]) -> None:
         """Write the tuples of a group, remove their rows from the outbox, and finish the requests.
 
-        Raises no error of an outage: the requests get it.
+        An error of an outage is not raised here, but in the requests.
         """
         try:
             rows = await self._note(group)
@@ -168,11 +167,11 @@ class NewTupleDelivery:
                 request.finish([row for row in request.rows if row.id not in written])
 
     async def _note(self, group: Sequence[_Request]) -> Sequence[Pending]:
-        """Return the rows to write. Renew the records that are not recent.
+        """Return the rows that may be written, after renewing the records that are not recent.
 
         A record is renewed only while it counts as a write in flight. Otherwise another delivery of the key may have
-        been confirmed meanwhile. Rows that another process has taken are left out. Raises DatabaseUnavailable if no
-        record is recent after several renewals.
+        been confirmed meanwhile. Rows that another process has taken are left out. Raises DatabaseUnavailable if a
+        record is still not recent after several renewals.
         """
         rows = [row for request in group for row in request.rows]
         for _ in range(NOTES):
@@ -191,7 +190,10 @@ class NewTupleDelivery:
         raise DatabaseUnavailable("the database took too long to record the delivery")
 
     async def _unmark(self, group: Sequence[_Request]) -> None:
-        """Remove the records of writes that were not carried out. A record that remains delays a later delivery."""
+        """Remove the records of writes that were not carried out.
+
+        A record that remains only delays a later delivery.
+        """
         try:
             async with self._database.autocommit() as connection:
                 await outbox.unmark_noted(connection, [row for request in group for row in request.rows])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The outbox: tuple keys whose state in OpenFGA may differ from the desired state.
 
-A row names a key and not an operation. Its delivery reads the *current* desired state and writes it to OpenFGA. So the
-order and the number of deliveries do not matter.
+A row has a key and no operation. Its delivery reads the *current* desired state and writes it to OpenFGA. So the order
+and the number of deliveries do not matter.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ STRUCTURAL = frozenset({"server", "project", "parent"})
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A row of the outbox. A request that enqueued a row with `takes_away` succeeds only after its delivery.
+    """A row of the outbox. A request that enqueued a row with `takes_away` succeeds only after the row's delivery.
 
     `sent_at` is the record of a write that the transaction itself made for the tuple of a new object, None otherwise
-    (`new_objects`). `noted` is the time of `time.monotonic` before that record.
+    (`ownership.py`). `noted` is the value of `time.monotonic` before that record.
     """
 
     id: int
@@ -57,8 +57,9 @@ async def enqueue(
     warehouse_id: UUID | None = None,
     step: int = 0,
 ) -> list[Pending]:
-    """Enqueue keys in the transaction of their change. Keys with a higher `step` are delivered after those with a lower
-    one. With `takes_away`, a trigger changes the revisions at the commit, and the delivery changes them again.
+    """Enqueue keys in the transaction of their change. Keys with a higher `step` are delivered later.
+
+    With `takes_away`, a trigger changes the revisions at the commit, and the delivery changes them again.
     """
     return await enqueue_each(connection, [(key, warehouse_id) for key in keys], takes_away=takes_away, step=step)
 
@@ -111,8 +112,8 @@ async def lock_keys(connection: AsyncConnection, keys: Sequence[TupleKey]) -> No
 
 
 def lock_names(keys: Sequence[TupleKey]) -> list[str]:
-    """Return the names that `Database.locked` locks during a delivery of these keys: one delivery of a key at a
-    time.
+    """Return the names that `Database.locked` locks during a delivery of these keys, so that deliveries of a key do not
+    overlap.
     """
     return sorted({_name(key) for key in keys})
 
@@ -129,9 +130,9 @@ _MARK = text(
 async def mark_sent(connection: AsyncConnection, ids: Sequence[int]) -> dict[int, datetime | None]:
     """Record that a write for these rows is in flight. Return the earlier records of the rows that still exist.
 
-    A missing row was delivered by another process. Hold the locks of the keys. Each statement of the connection commits
-    by itself, before the write, so that other processes find the record if this one ends. The commit does not wait for
-    the disk: the record need not survive a power failure of the database's machine.
+    Another process has delivered the rows that are missing. Call it while holding the locks of the keys. Each statement
+    of the connection commits by itself, before the write, so that other processes find the record if this one ends. The
+    commit does not wait for the disk: the record need not survive a power failure of the database's machine.
     """
     return {row.id: row.sent_at for row in await connection.execute(_MARK, {"ids": list(ids)})}
 
@@ -145,7 +146,7 @@ _UNMARK = text(
 
 
 async def unmark(connection: AsyncConnection, before: Mapping[int, datetime | None]) -> None:
-    """Restore the earlier records of rows: the outcome of this write is known."""
+    """Restore the earlier records of rows, because the outcome of this write is known."""
     await connection.execute(_UNMARK, {"ids": list(before), "times": list(before.values())})
 
 
@@ -161,20 +162,21 @@ _RENEW_NOTE = text(
 
 
 async def done_as_noted(connection: AsyncConnection, rows: Sequence[Pending]) -> None:
-    """Delete rows that still have the record `sent_at`. Another process has recorded a write for the others."""
+    """Delete the rows that still have the record `sent_at`. For the others, another process has recorded a write."""
     await connection.execute(_DONE_AS_NOTED, _notes(rows))
 
 
 async def unmark_noted(connection: AsyncConnection, rows: Sequence[Pending]) -> None:
-    """Remove the record `sent_at` from rows that still have it: the write was not carried out."""
+    """Remove the record `sent_at` from the rows that still have it, because the write was not carried out."""
     await connection.execute(_UNMARK_NOTED, _notes(rows))
 
 
 async def renew_note(
     connection: AsyncConnection, rows: Sequence[Pending], *, within_seconds: float
 ) -> dict[int, datetime]:
-    """Renew the record of rows that still have the record `sent_at`, at most `within_seconds` old. Return the new ones,
-    by the id of the row.
+    """Renew the record of rows that still have the record `sent_at`. Return the new records by row id.
+
+    Records that are more than `within_seconds` old are not renewed.
     """
     renewed = await connection.execute(_RENEW_NOTE, {**_notes(rows), "within": within_seconds})
     return {row.id: row.sent_at for row in renewed}
@@ -185,7 +187,7 @@ def _notes(rows: Sequence[Pending]) -> dict[str, object]:
 
 
 async def postpone_delivery(connection: AsyncConnection, until: Mapping[int, datetime]) -> None:
-    """Set the times of the next delivery of these rows."""
+    """Set the time of the next delivery of each of these rows."""
     statement = text(
         "update outbox o set not_before = b.at, attempts = attempts + 1 "
         "from unnest(cast(:ids as bigint[]), cast(:times as timestamptz[])) as b(id, at) where o.id = b.id"
@@ -194,9 +196,10 @@ async def postpone_delivery(connection: AsyncConnection, until: Mapping[int, dat
 
 
 async def due(connection: AsyncConnection, *, limit: int) -> list[Pending]:
-    """Return keys that are due and not locked, except those with an undelivered earlier step in their transaction.
+    """Return up to `limit` keys that are due and not locked.
 
-    A step that OpenFGA refused is retried much later and does not block later steps.
+    A key is left out while its transaction has an undelivered earlier step. A step that OpenFGA refused is retried much
+    later and does not block later steps.
     """
     earlier = outbox.alias("earlier")
     soon = func.clock_timestamp() + _seconds(_HOLDS_BACK_SECONDS)
@@ -224,7 +227,7 @@ async def written_in(connection: AsyncConnection, transaction: int) -> list[Pend
 
 
 async def latest_attempt(connection: AsyncConnection, object: ObjectKey) -> datetime | None:
-    """Return the latest time of the next delivery of the object's keys, None if none is pending."""
+    """Return the latest time for which a delivery of one of the object's keys is scheduled; None if none is pending."""
     waiting = select(func.max(outbox.c.not_before)).where(
         outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
     )
@@ -233,7 +236,7 @@ async def latest_attempt(connection: AsyncConnection, object: ObjectKey) -> date
 
 
 async def revocations_on(connection: AsyncConnection, object: ObjectKey) -> list[Pending]:
-    """Return the pending revocations on an object, including those of requests that ended without their delivery."""
+    """Return the pending revocations on an object, even if the request that made them has ended."""
     waiting = select(outbox).where(
         outbox.c.takes_away, outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
     )
@@ -241,7 +244,7 @@ async def revocations_on(connection: AsyncConnection, object: ObjectKey) -> list
 
 
 async def pending_of_deleted_role(connection: AsyncConnection, role: ObjectKey) -> list[Pending]:
-    """Return the pending revocations on a role and from a role."""
+    """Return the pending revocations of privileges on a role, and of privileges that the role held."""
     on_it = and_(outbox.c.object_type == role.type.value, outbox.c.object_id == role.id)
     from_it = and_(outbox.c.subject_type == PrincipalType.ROLE.value, outbox.c.subject_id == role.id)
     waiting = select(outbox).where(outbox.c.takes_away, or_(on_it, from_it))
@@ -249,14 +252,14 @@ async def pending_of_deleted_role(connection: AsyncConnection, role: ObjectKey) 
 
 
 async def pending_of_user(connection: AsyncConnection, user_id: str) -> list[Pending]:
-    """Return the pending revocations from a user."""
+    """Return the pending revocations of privileges that a user held."""
     of_user = and_(outbox.c.subject_type == PrincipalType.USER.value, outbox.c.subject_id == user_id)
     waiting = select(outbox).where(outbox.c.takes_away, of_user)
     return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
 
 
 async def pending_of_deleted_users(connection: AsyncConnection, provider_id: str) -> list[Pending]:
-    """Return the pending revocations from users of the provider who have no user row any more."""
+    """Return the pending revocations of privileges that deleted users of the provider held."""
     of_user = and_(
         outbox.c.subject_type == PrincipalType.USER.value,
         outbox.c.subject_id.startswith(f"{provider_id}~", autoescape=True),
@@ -267,7 +270,7 @@ async def pending_of_deleted_users(connection: AsyncConnection, provider_id: str
 
 
 async def pending_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[list[Pending]]:
-    """Return the undelivered keys of earlier moves of this object, one list for each of their steps, in order."""
+    """Return the undelivered keys of earlier moves of this object: one list for each step, in order."""
     of_user = select(outbox.c.written_in).where(
         outbox.c.object_type == moved.type.value,
         outbox.c.object_id == moved.id,
@@ -281,9 +284,9 @@ async def pending_of_moves(connection: AsyncConnection, moved: ObjectKey) -> lis
 
 
 def complete_moves(due: Sequence[Pending], *, limit: int) -> Sequence[Pending]:
-    """Return the part of `due` for one delivery.
+    """Return the keys of `due` to deliver now.
 
-    A full batch does not end between the two edges of a move. Otherwise an object would have two parents, or none,
+    A full batch must not end between the two edges of a move. Otherwise an object would have two parents, or none,
     until the next batch.
     """
     if len(due) < limit or due[-1].key.relation not in STRUCTURAL:
@@ -316,7 +319,7 @@ _DONE = text("delete from outbox where id = any(:ids)")
 
 
 async def empty(connection: AsyncConnection) -> int:
-    """Delete all rows and return their number: those of a restored dump belong to no process.
+    """Delete all rows, and return their number. The rows of a restored dump belong to no process.
 
     Call it only before a comparison of all keys, while no gateway serves.
     """
@@ -341,7 +344,7 @@ def _seconds(seconds: float) -> object:
 
 
 def key_arrays(keys: Sequence[TupleKey]) -> dict[str, list[str]]:
-    """Return the columns of these keys as parameters of a statement."""
+    """Return the columns of these keys as array parameters of a statement."""
     return {
         "subject_types": [key.subject.type.value for key in keys],
         "subject_ids": [key.subject.id for key in keys],

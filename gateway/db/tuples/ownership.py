@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuples of the life of an object: the edge to its parent, its creator's ownership, and `traverse` on its
-containers.
+"""Enqueue the tuples of objects that are created, moved or deleted: the edge to the parent, ownership, and `traverse`.
 
-Record the ownership of a new object and enqueue its tuples, in one statement of the transaction that inserts it.
+One statement records the ownership of a new object and enqueues its tuples, in the transaction that inserts the object.
 
 The owner needs `traverse` on every container above. These tuples exist already if the owner has a permanent grant on
-another object in the same namespace and no delivery of them is pending. The statement locks that grant, that object
-and, before, the namespace until the commit. So no concurrent transaction can end the reason for `traverse` without
-finding the new grant as a reason, and no delivery in the meantime finds the tuples undesired. They are not enqueued.
+another object in the same namespace and no delivery of them is pending. The statement locks the namespace, that grant
+and that object until the commit. So no concurrent transaction can end that grant without finding the new one as a
+reason for `traverse`, and no delivery in the meantime finds the tuples undesired. They are not enqueued then.
 
-Then only the edge to the parent and the ownership are left. Their keys contain the id of the new object. No other
-transaction knows this id before the commit, so no earlier write of these tuples can exist, and the rows require both
-without an expiry. So the outbox rows are inserted with the record of a write (`sent_at`). The request writes the tuples
-right after the commit, without an advisory lock and without a read of the desired tuples (`new_tuple_delivery`). A
-later transaction that ends such a grant enqueues the same key. Its delivery finds the record, and is not confirmed
+In this case only the edge to the parent and the ownership are enqueued. Their keys contain the id of the new object. No
+other transaction knows this id before the commit, so no earlier write of these tuples can exist, and the rows require
+both without an expiry. So the outbox rows are inserted with the record of a write (`sent_at`). The request writes the
+tuples right after the commit, without an advisory lock and without a read of the desired tuples (`new_tuple_delivery`).
+A later transaction that ends such a grant enqueues the same key. Its delivery finds the record, and is not confirmed
 before that write has its outcome: the rule for every write in flight (`delivery`).
 
 Otherwise all keys are enqueued and delivered like those of any change.
@@ -47,7 +46,7 @@ from gateway.db.tuples.outbox import FIRST_BACKGROUND_TRY_SECONDS, Pending, key_
 
 
 def owner_of_new(actor: Actor) -> Principal:
-    """Return the owner of what this caller creates: the assumed role, else the caller."""
+    """Return the owner of the objects that this caller creates: the assumed role, or else the caller."""
     if actor.assumed_role is not None:
         return Principal(PrincipalType.ROLE, str(actor.assumed_role))
     return Principal(PrincipalType.USER, actor.id)
@@ -64,10 +63,10 @@ async def record_new(
     owner: Principal | None = None,
     alone: bool = True,
 ) -> list[Pending]:
-    """Record the ownership of `owner`, by default the creator, and enqueue the tuples.
+    """Record the ownership of `owner`, by default the creator, and enqueue the tuples of a new object.
 
-    They are the edge, the ownership, and `traverse` on every container above where it may be missing (`new_objects`).
-    `alone` is False if the transaction changes other rows of tables afterwards.
+    They are the edge, the ownership, and `traverse` on every container above where it may be missing. `alone` is False
+    if the transaction changes other rows of tables afterwards.
     """
     return await record_owned(
         connection,
@@ -84,7 +83,7 @@ async def record_new(
 async def record_new_in_project(
     connection: AsyncConnection, actor: Actor, created: ObjectKey, project: ObjectKey
 ) -> list[Pending]:
-    """Record the ownership of the creator of a role, tag or data policy, and enqueue the tuples of edge and ownership.
+    """Record that the creator owns a new role, tag or data policy. Enqueue the tuples of its edge and ownership.
 
     These types have no `traverse` on their project.
     """
@@ -122,7 +121,7 @@ async def record_deleted(
 async def record_principal_deleted(connection: AsyncConnection, principal: Principal, *, by: str) -> list[Pending]:
     """End all grants of a deleted user or role and enqueue their tuples for deletion. Delete its mapping entries.
 
-    Call it after the row of the user or role is deleted: then no new grant and no new entry can be made.
+    Call it after the row of the user or role is deleted, because then no new grant and no new entry can be made.
     """
     await mapping_tables.delete_entries_of(connection, principal)
     keys = await _required_by(connection, await grant_ends.sweep_principal(connection, principal, by=by))
@@ -132,7 +131,9 @@ async def record_principal_deleted(connection: AsyncConnection, principal: Princ
 async def record_created_grants_ended(
     connection: AsyncConnection, user: Principal, *, until: datetime, by: str
 ) -> list[Pending]:
-    """As `record_principal_deleted`, for the grants that the user got by creating objects up to the time `until`."""
+    """End the grants that the user got by creating objects up to the time `until`, as `record_principal_deleted`
+    does.
+    """
     keys = await _required_by(connection, await grant_ends.sweep_own(connection, user, until=until, by=by))
     return await outbox.enqueue_each(connection, keys, takes_away=True)
 
@@ -140,7 +141,7 @@ async def record_created_grants_ended(
 async def record_suspended(
     connection: AsyncConnection, user_id: str, *, inactive: bool, own: bool = False
 ) -> list[Pending]:
-    """Enqueue the tuples of all grants of a user: absent while the user is `inactive`, else as the grants require.
+    """Enqueue the tuples of all grants of a user. While the user is `inactive`, no tuple of them is required.
 
     The grants stay. Call it with the user's row locked and its new state written. `own` limits it to grants that the
     user got by creating objects, which the lock does not prevent.
@@ -152,14 +153,14 @@ async def record_suspended(
 async def record_expired(connection: AsyncConnection, *, limit: int) -> tuple[list[Pending], Sequence[LiveOrExpired]]:
     """End some expired grants and enqueue their tuples. Return (the tuples to deliver, the rows of the grants).
 
-    It revokes nothing: the rights and cached decisions ended with the expiry.
+    Nothing is revoked: the rights and cached decisions ended with the expiry.
     """
     rows = await grant_ends.sweep_expired(connection, limit=limit)
     return await outbox.enqueue_each(connection, await _required_by(connection, rows), takes_away=False), rows
 
 
 async def describe_expired(connection: AsyncConnection, rows: Sequence[LiveOrExpired]) -> list[ExpiredGrant]:
-    """Return the expired grants of `rows` with the places of their objects, for events."""
+    """Return the expired grants of `rows` with the project and warehouse of their objects, for events."""
     objects = {row.id: grants.tuple_of(row).object for row in rows}
     places = await containers_of(connection, list(objects.values()))
     still_granted = await grant_ends.still_granted(connection, rows)
@@ -180,14 +181,19 @@ async def describe_expired(connection: AsyncConnection, rows: Sequence[LiveOrExp
 
 
 def project_above(on: ObjectKey, above: Sequence[ObjectKey]) -> str:
-    """Return the id of the project that an object is or is in; an empty text for one outside of projects."""
+    """Return the id of the project that an object is in, or that it is.
+
+    Return an empty text for an object outside of projects.
+    """
     return next((each.id for each in (on, *above) if each.type is ObjectType.PROJECT), "")
 
 
 async def _required_by(
     connection: AsyncConnection, rows: Sequence[GrantRow | LiveOrExpired]
 ) -> list[tuple[TupleKey, UUID | None]]:
-    """Return the keys of all tuples that these rows of `grants` require or required, each with its warehouse."""
+    """Return the keys of all tuples that these rows of `grants` require, or required before they ended, each with its
+    warehouse.
+    """
     own = [grants.tuple_of(row) for row in rows]
     containers_by_object = await containers_of(connection, [key.object for key in own])
     keys: list[tuple[TupleKey, UUID | None]] = []
@@ -214,8 +220,8 @@ async def record_moved(
     """Enqueue the tuples of a move: `traverse` above the new place, the edges, then `traverse` above the old place.
 
     Call it with the object's row locked and updated: then the grants that are read here are complete. The containers
-    are given from the project down. Each step is delivered after the one before, also by another process. Every step
-    may revoke rights, so the move is answered after all of them.
+    are given from the project down. Each step is delivered after the one before, even by another process. Every step
+    may revoke rights, so the response to the move is sent after all of them.
     """
     principals = await principals_below(connection, moved)
     arriving = [TupleKey(p, TRAVERSE, c) for c in above_after if c not in above_before for p in principals]
@@ -238,11 +244,11 @@ async def record_owned(
     warehouse_id: UUID,
     alone: bool = True,
 ) -> list[Pending]:
-    """Record that `by` gives `owner` the ownership of an object that this transaction inserted with a new id, and
-    enqueue the tuples. Return them.
+    """Record that `by` gives `owner` the ownership of a new object, enqueue the tuples, and return them.
 
-    Call it with the namespace of the object locked against moves (`namespaces.lock_shared`). With `alone`, the
-    transaction locks no further row of `tables`: the lock on another object could otherwise cause a deadlock.
+    This transaction has inserted the object with a new id. Call it with the namespace of the object locked against
+    moves (`namespaces.lock_shared`). With `alone`, the transaction locks no further row of `tables`: the lock on
+    another object could otherwise cause a deadlock.
     """
     own = [TupleKey(parent, "parent", created), TupleKey(owner, Privilege.OWNERSHIP.value, created)]
     paths = [TupleKey(owner, TRAVERSE, container) for container in above]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read creations and revocations that are not delivered to OpenFGA yet.
+"""Read creations and revocations that OpenFGA has not received yet.
 
 The tuples of a creation are the edge of a new object to its parent and its creator's ownership, as enqueued by the
-transaction that created the object. Tuples of moves, of roles and of other grants are left out: OpenFGA decides about
-those by what it has.
+transaction that created the object. Tuples of moves, of roles and of other grants are left out: for these, OpenFGA
+decides by the tuples that it has.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class PendingCreations:
     async def pending(self, objects: Sequence[ObjectKey]) -> Mapping[TupleKey, datetime | None]:
         """Return the undelivered tuples of the creations of `objects` and of their containers, each with its expiry.
 
-        They are read from the primary, after the revisions of the request: a revocation that was acknowledged before
-        has removed its row, so that its tuple is not returned. Raises DatabaseUnavailable.
+        They are read from the primary, after the revisions of the request. A revocation that was acknowledged earlier
+        has removed its row, so its tuple is not returned. Raises DatabaseUnavailable.
         """
         values = {
             "types": [each.type.value for each in objects],
@@ -104,5 +104,8 @@ class PendingRevocations:
         self._database = database
 
     async def pending(self, actor: Actor) -> bool:
-        """Return True if a revocation that may concern the actor is not delivered. Raises DatabaseUnavailable."""
+        """Return True if OpenFGA has not received a revocation that may concern the actor.
+
+        Raises DatabaseUnavailable.
+        """
         return bool((await self._database.read_one(_REVOCATIONS, {"id": actor.id})).pending)

@@ -3,8 +3,8 @@
 
 The creator of an object owns it. A creation that began before the deletion of its creator may be committed after the
 user's grants were ended. A returning user with the same id would then own the object. So a deletion records the user.
-The record stays until all transactions of that time have ended and their grants are ended: by the deletion itself, by
-its repetition, or in the background.
+The record stays until all transactions of that time have ended and their grants are ended. The deletion itself does
+this, or a repeated deletion, or a background task.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _OLDEST: Final = text("select pg_snapshot_xmin(pg_current_snapshot())::text::big
 
 
 async def record_deletion(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
-    """End all grants of a deleted user and record the pending cleanup. Return the revocations that are to be delivered.
+    """End all grants of a deleted user and record the pending cleanup. Return the revocations to deliver.
 
     They include those of an earlier deletion. Call it after the user's row is deleted.
     """
@@ -57,14 +57,14 @@ async def record_deletion(connection: AsyncConnection, user: Principal, *, by: s
 
 
 async def expected(connection: AsyncConnection, user_id: str) -> bool:
-    """Return True if the user was deleted and the cleanup is pending."""
+    """Return True if the user was deleted and the cleanup is still pending."""
     return (
         await connection.execute(select(pending_user_deletions.c.user_id).where(_named([user_id])))
     ).one_or_none() is not None
 
 
 async def expected_of(connection: AsyncConnection, provider_id: str) -> Sequence[str]:
-    """Return the users of a provider whose deletion is in force and whose cleanup is pending."""
+    """Return the users of a provider whose deletion is in force and whose cleanup is still pending."""
     of_provider = pending_user_deletions.c.user_id.startswith(f"{provider_id}~", autoescape=True)
     return (
         (await connection.execute(select(pending_user_deletions.c.user_id).where(of_provider, _IN_FORCE)))
@@ -77,8 +77,8 @@ async def revoke_created(database: Database, delivery: TupleDelivery, users: Seq
     """End the grants that these deleted users got from their own transactions in flight.
 
     Call it after the delivery of the deletions. The revisions have then changed, so a transaction that begins later is
-    decided again before its COMMIT and refused (`decision_revalidation.py`). Earlier transactions are waited for, five
-    seconds at most; for longer ones the cleanup is repeated in the background. Raises DecisionEngineUnavailable,
+    decided again before its COMMIT and refused (`decision_revalidation.py`). It waits up to five seconds for earlier
+    transactions. If one takes longer, the cleanup is repeated in the background. Raises DecisionEngineUnavailable,
     DatabaseUnavailable and CommitUnknown.
     """
     if not users:
@@ -101,7 +101,7 @@ async def revoke_created(database: Database, delivery: TupleDelivery, users: Seq
 
 
 async def revoke_due(database: Database, delivery: TupleDelivery) -> None:
-    """Run `revoke_created` for deletions that did not finish because of an outage or a killed process.
+    """Run `revoke_created` for deletions that did not finish, because of an outage or a killed process.
 
     Deletions that are not yet in force are left for later. Raises the same errors.
     """
@@ -120,7 +120,7 @@ async def revoke_due(database: Database, delivery: TupleDelivery) -> None:
 
 
 async def suspend_grants(database: Database, delivery: TupleDelivery, user_id: str) -> None:
-    """Suspend the grants that a deactivated user got from their own transactions in flight. The grants stay.
+    """Suspend the grants that a deactivated user got from transactions in flight. The grants are not ended.
 
     Call it after the delivery of the deactivation, for the reason and with the errors of `revoke_created`.
     """
