@@ -235,12 +235,15 @@ model_file: ../fga.mod"""
 
 
 def render_markdown() -> str:
-    """Return the table in `docs/relationship-model.md`."""
+    """Return the table in `docs/relationship-model.md`: one line for all privileges on an object with equal cells."""
+    alternatives: dict[tuple[str, str], list[str]] = {}
+    for row in ROWS:
+        alternatives.setdefault((row.on, row.cells), []).append(" + ".join(row.privileges))
     lines = [
         f"| held | {' | '.join(column.title for column in COLUMNS)} |",
         f"|--|{'--|' * len(COLUMNS)}",
     ]
-    for row in ROWS:
-        cells = (cell if cell == "Y" else "–" for cell in row.cells)
-        lines.append(f"| {row.title} | {' | '.join(cells)} |")
+    for (on, effects), privileges in alternatives.items():
+        cells = (cell if cell == "Y" else "–" for cell in effects)
+        lines.append(f"| {', '.join(privileges)} on {NAMES[on]} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

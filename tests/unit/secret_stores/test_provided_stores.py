@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secret stores of installed packages: a toy package with the entry point that docs/secrets.md describes."""
+"""Secret stores of installed packages: a toy package with the entry point that docs/extensions.md describes."""
 
 from __future__ import annotations
 
