@@ -50,7 +50,7 @@ _COLUMNS: Final = [engine_probes.c[name] for name in ProbeRow._fields[:-1]]
 
 
 async def now(connection: AsyncConnection) -> datetime:
-    """Return the time of the database."""
+    """Return the time of the database's clock."""
     time: datetime = (await connection.execute(select(_NOW))).scalar_one()
     return time
 
@@ -58,7 +58,7 @@ async def now(connection: AsyncConnection) -> datetime:
 async def open_probe(
     connection: AsyncConnection, engine: str, warehouse_id: UUID, challenge: Mapping[str, Any]
 ) -> None:
-    """Store the challenge of a new probe. It replaces an open one, whose result is then refused."""
+    """Store the challenge of a new probe. It replaces an open probe of the engine, whose result is refused then."""
     statement = insert(engine_probes).values(engine=engine, warehouse_id=warehouse_id, challenge=dict(challenge))
     await connection.execute(
         statement.on_conflict_do_update(
@@ -68,7 +68,7 @@ async def open_probe(
 
 
 async def lock(connection: AsyncConnection, warehouse_id: UUID, probe_id: UUID) -> ProbeRow | None:
-    """Return the row of a probe as `in_warehouse` does; None if it is replaced or unknown.
+    """Return the row of an open probe as `in_warehouse` does. Return None if it is replaced or unknown.
 
     The row is locked until the transaction ends, so one result is recorded for each probe.
     """
@@ -87,7 +87,7 @@ async def close(
     detail: str,
     valid_days: float,
 ) -> None:
-    """Store the verdict of the open probe, and keep only the id of its challenge. It counts for `valid_days`."""
+    """Store the verdict of the open probe, which counts for `valid_days`. Of its challenge, keep only the id."""
     passed = verdict == "passed"
     statement = (
         update(engine_probes)
@@ -104,7 +104,7 @@ async def close(
 
 
 async def finish_self_test(connection: AsyncConnection, engine: str, warehouse_id: UUID, probe_id: UUID) -> None:
-    """Close the open probe of an engine and leave the state of its trust."""
+    """Close the open probe of an engine, and do not change whether the engine is trusted."""
     at = (engine_probes.c.engine == engine, engine_probes.c.warehouse_id == warehouse_id)
     await connection.execute(update(engine_probes).where(*at).values(challenge={"id": str(probe_id)}))
 
@@ -126,7 +126,9 @@ _GRANTED: Final = text(
 
 
 async def granted_by(connection: AsyncConnection, engine: str, caller: str) -> bool:
-    """Return True if the caller granted the engine, or a role of it, `enforcer` or `delegate` on any object."""
+    """Return True if the caller granted `enforcer` or `delegate` on any object to the engine, or to one of its
+    roles.
+    """
     return bool((await connection.execute(_GRANTED, {"engine": engine, "caller": caller})).scalar_one())
 
 
@@ -143,7 +145,9 @@ _SERVED: Final = text(
 async def was_served(
     connection: AsyncConnection, warehouse_id: UUID, canary: str, engine: str, principal: str, since: datetime
 ) -> bool:
-    """Return True if the gateway gave keys of the canary to this engine, acting for this user, since then."""
+    """Return True if, since the time `since`, the gateway gave keys of the canary to this engine acting for this
+    user.
+    """
     found = await connection.execute(
         _SERVED,
         {"warehouse": warehouse_id, "canary": canary, "engine": engine, "principal": principal, "since": since},
@@ -152,14 +156,15 @@ async def was_served(
 
 
 async def change_revision(connection: AsyncConnection, warehouse_id: UUID) -> None:
-    """Change the revision of a warehouse. Requests that were allowed before are decided again before they commit or
-    receive credentials.
+    """Change the revision of a warehouse.
+
+    Requests that were allowed before are decided again before they commit or receive credentials.
     """
     await connection.execute(update(warehouses).where(warehouses.c.id == warehouse_id).values(revision=uuid7()))
 
 
 async def in_warehouse(connection: AsyncConnection, warehouse_id: UUID) -> Sequence[ProbeRow]:
-    """Return the rows of a warehouse in the order of the engines."""
+    """Return the probe rows of a warehouse, ordered by the engines."""
     statement = (
         select(*_COLUMNS, _NOW.label("now"))
         .where(engine_probes.c.warehouse_id == warehouse_id)
@@ -190,8 +195,9 @@ _OF_ENFORCERS: Final = text(
 
 
 async def of_enforcers(connection: AsyncConnection) -> Sequence[EnforcerRow]:
-    """Return the state of each engine that holds `enforcer` on any object, itself or by roles: an engine that does not
-    is not expected to be probed.
+    """Return the state of each engine that holds `enforcer` on any object, itself or by a role.
+
+    Other engines need no probe.
     """
     return await fetch_all(connection, EnforcerRow, _OF_ENFORCERS)
 

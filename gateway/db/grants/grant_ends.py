@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that end grants. The statement that deletes a row also inserts it into the history, so none is lost."""
+"""Statements that end grants.
+
+The statement that deletes a row also inserts it into the history, so no grant is lost.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ class GrantRow(NamedTuple):
 
 
 class LiveOrExpired(NamedTuple):
-    """A grant that may have expired: `live` is false then."""
+    """A grant that may have expired. `live` is false if it has."""
 
     id: UUID
     privilege: str
@@ -53,8 +56,9 @@ class LiveOrExpired(NamedTuple):
 
 
 class Ended(StrEnum):
-    """The reason in the history of a grant. A grant that is found expired has the reason EXPIRED, whatever
-    deleted it.
+    """The reason why a grant ended, in the history.
+
+    A grant that had already expired has the reason EXPIRED, whatever deleted it.
     """
 
     REVOKED = "revoked"
@@ -67,7 +71,7 @@ class Ended(StrEnum):
 async def end(
     connection: AsyncConnection, where: str, values: Mapping[str, object], *, end_reason: Ended, by: str | None
 ) -> Sequence[LiveOrExpired]:
-    """Move rows into the history. Return them as they were.
+    """Move rows into the history. Return them as they were before.
 
     `where` is an SQL condition on `g` without literal values. The rows are locked in one order first, so that two such
     statements cannot deadlock.
@@ -123,7 +127,7 @@ async def sweep_principal(connection: AsyncConnection, principal: Principal, *, 
 async def sweep_own(
     connection: AsyncConnection, principal: Principal, *, until: datetime, by: str
 ) -> Sequence[LiveOrExpired]:
-    """End the grants that a user granted to themselves by creating objects, up to the time `until`. Return the rows."""
+    """End the grants that a user got by creating objects, up to the time `until`. Return the rows."""
     where = (
         "g.principal_type = :principal_type and g.principal_id = :principal_id and g.granted_by = :principal_id "
         "and g.granted_at <= :until"
@@ -133,7 +137,9 @@ async def sweep_own(
 
 
 async def still_granted(connection: AsyncConnection, rows: Sequence[LiveOrExpired]) -> set[UUID]:
-    """Return the ids of those ended `rows` whose privilege another live grant gives to the same principal."""
+    """Return the ids of those ended `rows` for which another live grant gives the same privilege to the same
+    principal.
+    """
     found = await connection.execute(
         _STILL_GRANTED,
         {
@@ -164,7 +170,7 @@ _STILL_GRANTED = text(
 
 
 async def sweep_expired(connection: AsyncConnection, *, limit: int) -> Sequence[LiveOrExpired]:
-    """End up to `limit` expired grants, and return the rows. Rows that are locked are skipped."""
+    """End up to `limit` expired grants, and return their rows. Rows that are locked are skipped."""
     over = select(grants.c.id).where(grants.c.expires_at <= func.clock_timestamp()).order_by(grants.c.expires_at)
     ids = (await connection.execute(over.limit(limit).with_for_update(skip_locked=True))).scalars().all()
     if not ids:

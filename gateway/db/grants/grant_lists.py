@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on grants that are listed apart: of privileges that bind owners, of `delegate`, and on columns."""
+"""Statements that list special grants: of privileges that restrict owners (BINDING), of `delegate`, and on columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SINCE: Final = (1, 10)
 
 
 class BindingGrant(NamedTuple):
-    """A grant, with the project and the name of its warehouse, and the present time."""
+    """A grant, with the project and the name of its warehouse, and the current time."""
 
     privilege: str
     principal_type: str
@@ -60,12 +60,15 @@ _GRANTS: Final = text(
 
 
 async def binding_grants(connection: AsyncConnection) -> Sequence[BindingGrant]:
-    """Return the live grants of these privileges on warehouses and below, by project and grantor."""
+    """Return the live grants of the privileges in BINDING, on warehouses and below, ordered by project and grantor."""
     return await fetch_all(connection, BindingGrant, _GRANTS, {"privileges": [each.value for each in BINDING]})
 
 
 async def warned_until(connection: AsyncConnection, days: float) -> datetime | None:
-    """Return the time `days` after the first switch to a model with the rule. None before that switch."""
+    """Return the time `days` after the first switch to a model in which owners cannot give the BINDING privileges.
+
+    Return None if no such switch has happened.
+    """
     switches = select(relationship_models.c.version, model_switches.c.switched_at)
     switches = switches.join(model_switches, model_switches.c.model_id == relationship_models.c.model_id)
     rows = (await connection.execute(switches.order_by(model_switches.c.id))).all()
@@ -74,7 +77,7 @@ async def warned_until(connection: AsyncConnection, days: float) -> datetime | N
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a recorded version, such as `1.10` or `1.10+own`."""
+    """Return the numbers in a recorded version, such as `1.10` or `1.10+own`."""
     return tuple(int(each) for each in version.partition("+")[0].split("."))
 
 
@@ -90,7 +93,7 @@ class DelegateRow(NamedTuple):
 
 
 class NamedDelegateRow(NamedTuple):
-    """A grant of `delegate`, with the project of its object, and the names of object and holder."""
+    """A grant of `delegate`, with the project of its object, and the names of its object and of its holder."""
 
     id: UUID
     object_type: str
@@ -119,7 +122,10 @@ _PLACES = text(
 
 
 async def grants_of_engine(connection: AsyncConnection, engine: Holders, *, limit: int) -> Sequence[DelegateRow]:
-    """Return the live grants of `delegate` to the engine or to one of its roles: on projects, then on warehouses."""
+    """Return the live grants of `delegate` to the engine or to one of its roles.
+
+    Grants on projects precede those on warehouses.
+    """
     values = {"user": engine.user, "roles": list(engine.roles), "delegate": Privilege.DELEGATE.value, "limit": limit}
     return await fetch_all(connection, DelegateRow, _PLACES, values)
 
@@ -145,7 +151,7 @@ _ALL = text(
 async def all_grants(
     connection: AsyncConnection, *, project_id: str | None, after: UUID | None, limit: int
 ) -> Sequence[NamedDelegateRow]:
-    """Return the live grants of `delegate` of all principals, oldest first, with the names of object and holder.
+    """Return the live grants of `delegate` to all principals, oldest first, with the names of object and holder.
 
     `project_id` limits them to one project.
     """
@@ -154,7 +160,7 @@ async def all_grants(
 
 
 def grant_of(row: DelegateRow | NamedDelegateRow) -> DelegateGrant:
-    """Return the grant behind a row of `grants_of_engine` or `all_grants`."""
+    """Return the grant in a row of `grants_of_engine` or `all_grants`."""
     return DelegateGrant(
         on=ObjectKey(ObjectType(row.object_type), row.object_id),
         limits=limits_of(row.acts_for),
@@ -171,8 +177,9 @@ ON_A_COLUMN = grants.c.object_type == literal_column("'column'", Text)
 async def granted_on(
     connection: AsyncConnection, table_id: UUID, *, of: Principal | None = None, after: UUID | None, limit: int
 ) -> Sequence[GrantRow]:
-    """Return the live grants on all columns of a table, oldest first, starting after the id
-    `after`. With `of`, return those of one principal.
+    """Return the live grants on all columns of a table, oldest first. The page starts after the id `after`.
+
+    With `of`, return only grants to this principal.
     """
     live = or_(grants.c.expires_at.is_(None), grants.c.expires_at > func.clock_timestamp())
     statement = (

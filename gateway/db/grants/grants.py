@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on grants, from which OpenFGA's tuples are derived, and on their history.
+"""Statements on grants, which require the tuples in OpenFGA, and on their history.
 
 A row belongs to one grantor, so several rows may require the same tuple. The statement that deletes a row inserts it
-into the history, so none is lost.
+into the history, so no grant is lost.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ _COLUMNS: Final = columns_for(GrantRow, grants)
 
 
 class Change(IntEnum):
-    """The effect of `grant`; false if it changed nothing. SHORTENED revokes: enqueue its keys with `takes_away`."""
+    """The effect of `grant`: False if it changed nothing.
+
+    SHORTENED revokes a right, so enqueue its keys with `takes_away`.
+    """
 
     NOTHING = 0
     GIVEN = 1
@@ -75,8 +78,10 @@ async def grant(
     expires_at: datetime | None = None,
     acts_for: str | None = None,
 ) -> Change:
-    """Record that `by` grants the privilege, until `expires_at` (with a time zone; None for no expiry) and for
-    `reason`. `acts_for` are the limits of `delegate` (`limits_text`).
+    """Record that `by` grants the privilege.
+
+    The grant ends at `expires_at` (with a time zone; None for no expiry). `reason` is a text for reviewers. `acts_for`
+    are the limits of `delegate` (`limits_text`).
 
     A grantor has one row for each privilege, principal and object. A grant with another expiry, reason or limits
     replaces the row and moves the old one into the history. Raises ValueError for an expiry of a role's membership in a
@@ -112,7 +117,7 @@ async def lock_object_shared(connection: AsyncConnection, on: ObjectKey, *, kept
     """Lock an object against deletion until this transaction ends. Return False if it does not exist.
 
     With `kept`, a dropped table or view that can be restored counts as existing. A column is locked with its table.
-    Without the lock, a grant could be recorded on an object whose grants a concurrent drop has just ended.
+    Without the lock, a grant could be recorded on an object just after a concurrent drop has ended all grants on it.
     """
     statement = _hold(on.type, kept)
     on = table_of(on) if on.type is ObjectType.COLUMN else on
@@ -128,7 +133,7 @@ def _hold(type: ObjectType, kept: bool) -> Select[Any]:
 
 
 async def lock_object(connection: AsyncConnection, on: ObjectKey) -> None:
-    """Serialise this transaction with others that lock the grants on the same object."""
+    """Until this transaction ends, wait with other transactions that lock the grants on the same object."""
     await connection.execute(_LOCK, {"name": lock_name(on)})
 
 
@@ -143,7 +148,7 @@ _LOCK = text("select pg_advisory_xact_lock(hashtextextended(:name, 7))")
 async def revoke(
     connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, by: str
 ) -> bool:
-    """Revoke a grant of all grantors. Return False if none was live."""
+    """Revoke a grant, whichever principals made it. Return False if none was live."""
     where = (
         "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
         "and g.object_type = :object_type and g.object_id = :object_id"
@@ -155,7 +160,7 @@ async def revoke(
 async def grant_to_users(
     connection: AsyncConnection, *, privilege: Privilege, users: Sequence[str], on: ObjectKey, by: str
 ) -> None:
-    """Grant a privilege to many users, as `grant` does, without expiry and reason.
+    """Grant a privilege to many users, as `grant` does, without an expiry and without a reason.
 
     Rows of the same grantor with an expiry or a reason are replaced.
     """
@@ -188,7 +193,7 @@ async def revoke_from_users(
 
 
 async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = False) -> Sequence[GrantRow]:
-    """Return all live grants of one user; with `own`, only those that the user granted."""
+    """Return all live grants to one user. With `own`, return only those that the user granted itself."""
     held = (grants.c.principal_type == PrincipalType.USER.value, grants.c.principal_id == user_id)
     statement = select(*_COLUMNS).where(*held, _live()).order_by(grants.c.id)
     if own:
@@ -199,9 +204,9 @@ async def of_user(connection: AsyncConnection, user_id: str, *, own: bool = Fals
 async def set_expiry(
     connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, until: datetime, by: str
 ) -> bool:
-    """Set the expiry of a grant to `until`, a time in the future, for all grantors.
+    """Set the expiry of a grant, of all grantors, to `until`, a time in the future.
 
-    Return False if no live row has a later expiry or none.
+    Return False if every live row already expires at `until` or earlier, or none exists.
     """
     where = (
         "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
@@ -235,10 +240,11 @@ async def on_object(
     after: UUID | None = None,
     limit: int | None = None,
 ) -> Sequence[GrantRow]:
-    """Return the live grants on one object, oldest first, starting after the id `after`; all without a `limit`.
+    """Return the live grants on one object, oldest first. The page starts after the id `after`; without `limit`, it has
+    all.
 
-    With `of`, return those of one principal. A privilege that several grantors gave
-    to one principal has several rows.
+    With `of`, return only grants to this principal. If several grantors gave a privilege to a principal, each has a
+    row.
     """
     here = and_(grants.c.object_type == on.type.value, grants.c.object_id == on.id)
     statement = select(*_COLUMNS).where(here, _live(), *held_by(of)).order_by(grants.c.id).limit(limit)
@@ -248,7 +254,7 @@ async def on_object(
 
 
 def held_by(principal: Principal | None) -> tuple[ColumnElement[bool], ...]:
-    """Return the conditions on rows of `grants` for the grants of one principal; none for all principals."""
+    """Return the conditions that select the grants to one principal. Return no condition for all principals (None)."""
     if principal is None:
         return ()
     return grants.c.principal_type == principal.type.value, grants.c.principal_id == principal.id
@@ -257,7 +263,7 @@ def held_by(principal: Principal | None) -> tuple[ColumnElement[bool], ...]:
 async def held_of(
     connection: AsyncConnection, on: ObjectKey, entries: Sequence[tuple[Privilege, Principal]]
 ) -> set[tuple[Privilege, Principal]]:
-    """Return the `entries` that are held on the object, by any grantor."""
+    """Return those of the `entries` that are granted on the object, by any grantor."""
     if not entries:
         return set()
     parameters = {
@@ -312,10 +318,10 @@ async def history(
     after: int | None = None,
     limit: int,
 ) -> Sequence[HistoryRow]:
-    """Return ended grants on an object, of a principal, or both, latest first, starting after the id `after`.
+    """Return ended grants on an object, to a principal, or both, latest first. The page starts after the id `after`.
 
-    For a project, only grants since its creation are returned: an earlier project may have had its id.
-    Raises ValueError without an object and a principal: the whole history is too large.
+    For a project, only grants since its creation are returned: an earlier project may have had its id. Raises
+    ValueError without an object and a principal: the whole history is too large.
     """
     if on is None and principal is None:
         raise ValueError("whose history: name an object or a principal")

@@ -2,7 +2,8 @@
 """Statements that find and repair differences between the rows and OpenFGA.
 
 `desired_tuples` alone decides the desired state of a tuple. This module lists the keys that rows *may* require, to find
-missing tuples. It also keeps the lease of the watch and records grants that were found in OpenFGA.
+missing tuples. It also stores the lease and the position of the process that reads OpenFGA's change feed, and records
+grants that were found in OpenFGA.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ EXTERNAL: Final = "external"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Keys that rows may require, each once. `after` is the start of the next page, None at the end."""
+    """Keys that rows may require, each once. The next page starts at `after`, which is None at the end."""
 
     keys: Sequence[TupleKey]
     after: str | None
 
 
 async def candidates(connection: AsyncConnection, source: str, *, after: str | None, limit: int) -> Page:
-    """Return the keys that the next `limit` rows of `source`, one of SOURCES, may require.
+    """Return the keys that the next `limit` rows of `source`, which is one of SOURCES, may require.
 
-    They are a superset: `desired_tuples` decides.
+    They may include keys that no row requires: `desired_tuples` decides.
     """
     statement, values = _STATEMENTS[source], {"after": after, "limit": limit}
     rows: Sequence[GrantRow | _Edge]
@@ -66,16 +67,18 @@ async def candidates(connection: AsyncConnection, source: str, *, after: str | N
 
 
 async def pending(connection: AsyncConnection, keys: Sequence[TupleKey]) -> set[TupleKey]:
-    """Return the `keys` that are in the outbox: a delivery will correct them, whatever their state in
-    OpenFGA is.
+    """Return those of the `keys` that are in the outbox.
+
+    A delivery will correct them, whatever their state in OpenFGA is.
     """
     rows = await connection.execute(_PENDING, _columns(keys))
     return {keys[row.ord - 1] for row in rows}
 
 
 async def move_revisions(connection: AsyncConnection, *, within: Iterable[UUID], server_too: bool) -> None:
-    """Change the revisions of these warehouses and, with `server_too`, the revision for everything outside of
-    warehouses.
+    """Change the revisions of these warehouses.
+
+    With `server_too`, also change the server's revision, for everything outside of warehouses.
     """
     for id in sorted(set(within)):
         await connection.execute(update(warehouses).where(warehouses.c.id == id).values(revision=uuid7()))
@@ -91,9 +94,9 @@ async def move_all_revisions(connection: AsyncConnection) -> None:
 
 
 async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime | None) -> list[TupleKey]:
-    """Record a grant that was found in OpenFGA. Return its key and the keys that follow from it.
+    """Record a grant that was found in OpenFGA. Return its key and the further keys that it requires.
 
-    Call it with the object held (`grants.lock_object_shared`) and the key locked.
+    Call it with the object (`grants.lock_object_shared`) and the key locked.
     """
     # The namespace is locked too, so that no concurrent move changes the path that is read here.
     await _lock_hierarchy(connection, key.object)
@@ -105,7 +108,7 @@ async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime
 
 
 async def end_grant(connection: AsyncConnection, key: TupleKey) -> list[TupleKey]:
-    """End a grant that OpenFGA does not have. Return its key and the keys that followed from it.
+    """End a grant that OpenFGA does not have. Return its key and the further keys that it required.
 
     Call it with the key locked.
     """
@@ -116,10 +119,10 @@ async def end_grant(connection: AsyncConnection, key: TupleKey) -> list[TupleKey
 
 
 async def set_expiry(connection: AsyncConnection, key: TupleKey, until: datetime) -> list[TupleKey]:
-    """Set the earlier expiry that OpenFGA has. Return the grant's key and those that follow; none if the rows end
-    earlier.
+    """Set the expiry of a grant to the earlier one that OpenFGA has. Return its key and the further keys that it
+    requires.
 
-    Call it with the key locked.
+    Return none if the rows expire earlier. Call it with the key locked.
     """
     if until <= await now(connection):
         return await end_grant(connection, key)
@@ -139,7 +142,7 @@ async def _lock_hierarchy(connection: AsyncConnection, on: ObjectKey) -> None:
 
 
 async def now(connection: AsyncConnection) -> datetime:
-    """Return the time of the database, with which expiries are compared."""
+    """Return the time of the database's clock, with which expiries are compared."""
     moment: datetime = (await connection.execute(select(func.clock_timestamp()))).scalar_one()
     return moment
 
@@ -149,7 +152,7 @@ async def now(connection: AsyncConnection) -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """The position in the change feed: the newest change that was read, its time and its store.
+    """The position in OpenFGA's change feed: the newest change that was read, its time, and its store.
 
     `compare_all` is set until a full comparison ends, which the feed cannot replace.
     """
@@ -187,9 +190,10 @@ _ACQUIRE: Final = DirectRead(
 
 
 async def acquire_lease(database: Database, holder: UUID, *, seconds: float, holds: bool) -> Watch | None:
-    """Take or extend the lease of the watch by `seconds`. Return None if another process holds it.
+    """Take the lease of the feed's reader, or extend it by `seconds`. Return None if another process holds it.
 
-    Without the lease (`holds` is False) it is read first: taking it would lock its row. Raises DatabaseUnavailable.
+    A process without the lease (`holds` is False) reads it first, because taking it would lock its row. Raises
+    DatabaseUnavailable.
     """
     if not holds and await database.read_all(_HELD_BY_ANOTHER, {"holder": holder}):
         return None
@@ -198,7 +202,7 @@ async def acquire_lease(database: Database, holder: UUID, *, seconds: float, hol
 
 
 async def store_position(connection: AsyncConnection, holder: UUID, watch: Watch) -> None:
-    """Store the position, if `holder` still holds the lease."""
+    """Store the position in the feed if `holder` still holds the lease."""
     await connection.execute(_NOT_WAITING_FOR_THE_DISK)
     await connection.execute(
         update(drift_watch)
@@ -213,7 +217,7 @@ async def store_position(connection: AsyncConnection, holder: UUID, watch: Watch
 
 
 async def release_lease(connection: AsyncConnection, holder: UUID) -> None:
-    """Release the lease, so that another process need not wait for its expiry."""
+    """Release the lease, so that another process does not have to wait for its end."""
     await connection.execute(update(drift_watch).where(drift_watch.c.holder == holder).values(held_until=None))
 
 
@@ -221,7 +225,7 @@ async def release_lease(connection: AsyncConnection, holder: UUID) -> None:
 
 
 class _Edge(NamedTuple):
-    """An object with its edge to its parent."""
+    """An object and its parent."""
 
     id: UUID | str
     object_type: str
@@ -238,7 +242,9 @@ def _edge(row: _Edge) -> TupleKey:
 
 
 def _own(row: _Edge) -> list[TupleKey]:
-    """Return the keys that an object's own row requires: the edge, and the flag if it is set."""
+    """Return the keys that an object's own row requires: the edge to its parent, and the flag of managed access if it
+    is set.
+    """
     edge = _edge(row)
     return [edge, *(managed_access.keys(edge.object) if row.managed_access else ())]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on events that wait for sinks, on dead letters, and on the events that are kept for a replay.
+"""Statements on events that wait for sinks, on dead letters, and on events that are kept for a replay.
 
 Each waiting event has a row for each sink, and no position is stored. So an event whose transaction commits late is
 delivered by a later run and never skipped.
@@ -116,7 +116,7 @@ class StoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class KeptEvent:
-    """The columns of an event for lists."""
+    """The columns of a stored event that lists show."""
 
     sequence: int
     id: UUID
@@ -127,7 +127,7 @@ class KeptEvent:
 
 @dataclass(frozen=True, slots=True)
 class SinkState:
-    """The work of one sink: waiting events, dead letters, and the age of the oldest waiting event in seconds."""
+    """The backlog of one sink: waiting events, dead letters, and the age of the oldest waiting event in seconds."""
 
     sink: str
     waiting: int
@@ -149,7 +149,7 @@ class DeadLetter:
 
 
 async def has_waiting(database: Database, sink: str) -> bool:
-    """Return True if events wait for the sink. Raises DatabaseUnavailable."""
+    """Return True if an event waits for the sink. Raises DatabaseUnavailable."""
     return bool((await database.read_one(_HAS_WAITING, {"sink": sink}))[0])
 
 
@@ -164,7 +164,7 @@ def locked_sink(database: Database, sink: str) -> AbstractAsyncContextManager[As
 
 
 def locked_count(database: Database, gateway: str) -> AbstractAsyncContextManager[AsyncConnection | None]:
-    """Yield a connection that holds the lock of counting for this gateway, as `locked_sink`."""
+    """Yield a connection that holds the lock for counting in this gateway, as `locked_sink` does."""
     return _locked(database, {"class": _COUNTING_CLASS, "sink": gateway})
 
 
@@ -184,20 +184,20 @@ async def _locked(database: Database, parameters: Mapping[str, Any]) -> AsyncIte
 
 
 async def batch(connection: AsyncConnection, sink: str, limit: int) -> list[StoredEvent]:
-    """Return the first events that wait for the sink, in order."""
+    """Return the first `limit` events that wait for the sink, in order."""
     return [StoredEvent(*row) for row in await connection.execute(_BATCH, {"sink": sink, "limit": limit})]
 
 
 async def remove(connection: AsyncConnection, sink: str, stored: Sequence[StoredEvent]) -> None:
-    """Remove deliveries of events that the sink has stored, except those that were replayed meanwhile."""
+    """Remove the deliveries of events that the sink has stored. Deliveries that were replayed meanwhile are kept."""
     versions = {"sequences": [each.sequence for each in stored], "versions": [each.version for each in stored]}
     await connection.execute(_REMOVE, {"sink": sink, **versions})
 
 
 async def refuse(connection: AsyncConnection, sink: str, event: StoredEvent, reason: str) -> None:
-    """Make a waiting event a dead letter, unless it was replayed meanwhile.
+    """Turn a waiting event into a dead letter, unless it was replayed meanwhile.
 
-    PostgreSQL stores no NUL in a text, so it is replaced.
+    NUL characters in the reason are replaced, because PostgreSQL cannot store them.
     """
     values = {"sequence": event.sequence, "version": event.version, "reason": reason.replace("\0", "�")[:2000]}
     await connection.execute(_REFUSE, {"sink": sink, **values})
@@ -217,9 +217,9 @@ async def states_on(connection: AsyncConnection) -> list[SinkState]:
 async def dead_letters(
     database: Database, *, sink: str | None, after: int, limit: int, after_sink: str = "\U0010ffff"
 ) -> list[DeadLetter]:
-    """Return dead letters after the sequence `after`, in order; of that sequence those of sinks after `after_sink`.
+    """Return dead letters, ordered by the event's sequence and by sink. The page starts after (`after`, `after_sink`).
 
-    By default there are none of that sequence. Raises DatabaseUnavailable.
+    By default it starts with the first sequence above `after`. Raises DatabaseUnavailable.
     """
     async with database.read() as connection:
         found = await connection.execute(
@@ -237,9 +237,9 @@ async def kept(database: Database, *, after: int, limit: int) -> list[KeptEvent]
 async def replay(
     connection: AsyncConnection, sinks: Sequence[str], *, sequence: int | None = None, time: datetime | None = None
 ) -> int:
-    """Let all stored events from `sequence` or `time` on wait for the sinks again. Return the number of deliveries.
+    """Make all stored events from `sequence` or `time` on wait for the sinks again. Return the number of deliveries.
 
-    Events that wait already are not counted. The caller commits.
+    Events that already wait are not counted. The caller commits.
     """
     await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
     values = {"sinks": list(sinks), "sequence": sequence, "time": time}
@@ -247,19 +247,19 @@ async def replay(
 
 
 async def retry_dead_letters(connection: AsyncConnection, sink: str) -> int:
-    """Let all dead letters of the sink wait again. Return their number. The caller commits."""
+    """Make all dead letters of the sink wait again. Return their number. The caller commits."""
     await connection.execute(_LOCK_KEEPING, {"class": _CLASS, "number": _KEEPING})
     return await _count(connection, _RETRY, {"sink": sink})
 
 
 async def forget(connection: AsyncConnection, sink: str) -> int:
-    """Delete the waiting rows and dead letters of a sink. Return their number. The caller commits."""
+    """Delete the waiting events and dead letters of a sink. Return their number. The caller commits."""
     waiting = await _count(connection, _FORGET_WAITING, {"sink": sink})
     return waiting + await _count(connection, _FORGET_DEAD, {"sink": sink})
 
 
 async def delete_old(database: Database, *, age: timedelta, limit: int) -> int:
-    """Delete at most `limit` old dead letters and as many old events that wait for no sink. Return their number.
+    """Delete up to `limit` old dead letters, and up to `limit` old events that wait for no sink. Return their number.
 
     Return 0 immediately while another process deletes or replays. A replay waits for this transaction, so it cannot
     choose an event that is being deleted. Raises DatabaseUnavailable and CommitUnknown.

@@ -29,7 +29,7 @@ class NameTaken(Exception):
 
 
 async def create(connection: AsyncConnection, *, id: str, name: str) -> bool:
-    """Insert the project. Return False if its id or its name (irrespective of letter case) is taken."""
+    """Insert the project. Return False if its id or its name (ignoring letter case) is taken."""
     statement = insert(projects).values(id=id, name=name, name_key=fold(name)).on_conflict_do_nothing()
     return (await connection.execute(statement)).rowcount == 1
 
@@ -58,7 +58,8 @@ async def rename(connection: AsyncConnection, id: str, name: str) -> bool:
 
 
 async def delete_if_empty(connection: AsyncConnection, id: str) -> bool | None:
-    """Delete the project. Return False if it has warehouses, roles, tags or data policies, None if it is absent.
+    """Delete the project. Return False if it has warehouses, roles, tags or data policies, and None if it does not
+    exist.
 
     Roles, tags and data policies count as content, because the deletion of each needs a right on it. Call
     `ownership.record_deleted` in the same transaction afterwards.

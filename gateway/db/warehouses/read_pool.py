@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read lists, searches, statistics and histories from a replica, which may lag behind the primary.
 
-No decision, credential, precondition or change depends on such a read: these use `Database`. The door still filters
-lists, by decisions on the primary.
+No decision, credential, precondition or change depends on such a read: these use `Database`. The door filters the lists
+by decisions on the primary.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _log = structlog.get_logger("db.read_pool")
 
 
 class OtherServer(Exception):
-    """The read database is not a replica of the primary: its tables belong to another server."""
+    """The read database is not a replica of the primary, because its tables belong to another server."""
 
 
 class ReadPool:
-    """The primary, and a replica that serves reads instead while it is available.
+    """The primary, and a replica that serves reads while it is available.
 
     `server_id` is the id of the primary's server. After a failure the replica is not used for `retry_seconds`.
     """
@@ -56,9 +56,8 @@ class ReadPool:
     async def run(self, query: Callable[[Connection], Awaitable[Answer]], *, in_transaction: bool = False) -> Answer:
         """Run a read-only query on the replica if it is in use, else on the primary.
 
-        If the replica fails, the query runs again on the primary.
-
-        Raises DatabaseUnavailable if the primary is not available either, and the errors of `query`.
+        If the replica fails, the query runs again on the primary. Raises DatabaseUnavailable if the primary is not
+        available either, and the errors of `query`.
         """
         if self._replica is None or self._clock() < self._retry_at:
             return await _run_on(self._primary, query, in_transaction)
