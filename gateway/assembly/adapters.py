@@ -57,7 +57,7 @@ from gateway.vending.vendor import Vendor
 
 
 def event_outbox(settings: Settings) -> EventOutbox | None:
-    """Return the outbox of change events; None without a sink. Raises SettingsError for unusable sinks."""
+    """Return the outbox of change events; None if no sink is configured. Raises SettingsError for unusable sinks."""
     settings.events.require_usable()
     if not settings.events.sinks:
         return None
@@ -79,8 +79,9 @@ async def open_database(
 ) -> Database:
     """Open the primary database.
 
-    Raises SettingsError for its event sinks, SchemaMismatch for another version's schema, DatabaseUnavailable, and
-    RestoredDatabase for a restored or copied database, unless `accept_moved_database`.
+    Raises SettingsError for unusable event sinks, SchemaMismatch if the schema belongs to another version, and
+    DatabaseUnavailable. Raises RestoredDatabase for a restored or copied database, unless `accept_moved_database` is
+    set.
     """
     url = asyncpg_url(settings.write_url())
     tls = for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert)
@@ -107,7 +108,9 @@ async def open_database(
 def open_read_pool(
     settings: Settings, trust: Trust, database: Database, server_id: UUID, stack: AsyncExitStack
 ) -> ReadPool:
-    """Return the pool for management reads: the primary, and the replica, if configured, which may be down."""
+    """Return the pool for reads of the management API: the primary and, if configured, the replica, which may be
+    unavailable.
+    """
     url = settings.read_url()
     if url is None:
         return ReadPool(database, None, server_id)
@@ -127,9 +130,11 @@ def open_read_pool(
 async def open_openfga(
     settings: Settings, trust: Trust, database: Database, stack: AsyncExitStack, *, traced: bool = False
 ) -> FgaClient:
-    """Open a client of OpenFGA that uses the active model, and start a task that follows changes of it.
+    """Open a client of OpenFGA that uses the active model. Start a task that switches it when another model is
+    activated.
 
-    Raises ModelNotReady if there is no active model, if it lacks a relation, or if the store is not the recorded one.
+    Raises ModelNotReady if no model is active, if the model lacks a required relation, or if the store is not the
+    recorded one.
     """
     at = settings.openfga
     key = at.api_key.reveal() if at.api_key else None
@@ -169,7 +174,7 @@ async def open_openfga(
 def tuple_delivery(
     settings: Settings, database: Database, fga: FgaClient, metrics: Metrics, tracer: Tracer | None = None
 ) -> TupleDelivery:
-    """Create the delivery that writes the tuples that the rows require to OpenFGA."""
+    """Create the delivery, which writes to OpenFGA the tuples that the rows require."""
 
     async def write_tuples(writes: Mapping[TupleKey, datetime | None], deletes: Sequence[TupleKey]) -> None:
         written = [to_wire(key, expires_at=end) for key, end in writes.items()]

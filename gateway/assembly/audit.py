@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create the parts of the audit log that the settings turn on."""
+"""Create those parts of the audit log that are enabled in the settings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def start_audit_tasks(
 ) -> None:
     """Start the tasks of the audit log: its partitions, and sealing and export if they are configured.
 
-    They have connections of their own, so a long statement of theirs does not hold one of requests.
+    They have their own connections, so their long statements occupy no connection of requests.
     """
     audit = settings.audit
     of_tasks = audit_database(settings, trust, stack)
@@ -79,7 +79,7 @@ async def start_audit_tasks(
 
 
 def audit_database(settings: Settings, trust: Trust, stack: AsyncExitStack) -> Database:
-    """Open the primary database for long statements on audit records. It connects when it is used first."""
+    """Open the primary database for long statements on audit records. It connects at its first use."""
     url = settings.write_url()
     database = Database(
         asyncpg_url(url),
@@ -107,7 +107,7 @@ async def export_audit(settings: Settings, path: Path, after: int) -> Exported:
 
 
 async def _database_of_command(settings: Settings, stack: AsyncExitStack) -> Database:
-    """Return the database for long statements, once the one for requests has checked the schema."""
+    """Return the database for long statements, after the database for requests has checked the schema."""
     trust = trusted(*certificate_sources())
     await open_database(settings, trust, stack)
     return audit_database(settings, trust, stack)

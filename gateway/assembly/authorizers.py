@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open the authorizers that the settings name: that of PostgreSQL's rows, and those of installed packages.
+"""Open the authorizers in the settings: the one that reads PostgreSQL's rows, and those of installed packages.
 
-A package provides one as an entry point of the group `lakegate.authorizers`. It refers to a function without parameters
-that returns a `gateway.access.decisions.authorizers.Authorizer`.
+A package provides an authorizer as an entry point of the group `lakegate.authorizers`. The entry point refers to a
+function without parameters that returns a `gateway.access.decisions.authorizers.Authorizer`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Authorizers:
     opened: tuple[Authorizer, ...] = ()
 
     def narrow(self, relationships: Relationships) -> Relationships:
-        """Return `relationships`, narrowed by the authorizers; the same object if there are none."""
+        """Return `relationships`, restricted by the authorizers. If there are none, return the same object."""
         return NarrowedRelationships(relationships, self.opened) if self.opened else relationships
 
     def watch(self, health: HealthMonitor) -> None:
-        """Report the status of each authorizer in `/health`."""
+        """Report the status of each authorizer to the health monitor, for `/health`."""
         for each in self.opened:
             health.register("authorizers", each.name, each.ping)
 
@@ -72,7 +72,7 @@ def open_provided_authorizer(name: str) -> Authorizer:
 
 
 class OpenFgaAuthorizer:
-    """OpenFGA in the form of an authorizer, for the conformance kit. No setting enables it: OpenFGA always decides."""
+    """OpenFGA as an authorizer, for the conformance kit. No setting enables it, because OpenFGA always decides."""
 
     name = OPENFGA
 
@@ -83,7 +83,7 @@ class OpenFgaAuthorizer:
     async def check(
         self, actor: Actor, questions: Sequence[Question], *, now: datetime, pin: Pin | None = None, paced: bool = True
     ) -> list[bool]:
-        """Return one response for each check, in order. Raises the errors of `FgaRelationships`."""
+        """Return one result for each check, in order. Raises the errors of `FgaRelationships`."""
         return await self._relationships.check(actor, questions, now=now, pin=pin, paced=paced)
 
     async def ping(self) -> None:
@@ -96,7 +96,7 @@ class OpenFgaAuthorizer:
 
 @asynccontextmanager
 async def own_authorizer(name: str, settings: Settings) -> AsyncIterator[Callable[[], Authorizer]]:
-    """Yield a function that opens `rows` or `openfga` on the systems of the settings.
+    """Yield a function that opens the authorizer `rows` or `openfga` on the systems in the settings.
 
     Raises the errors of `open_database` and `open_openfga`.
     """

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start the background tasks of a process: task workers, housekeeping, drift repair, statistics. `stack` ends them."""
+"""Start the background tasks of a process: task workers, housekeeping, drift repair, statistics. Closing `stack` ends
+them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def drift_repair(
     *,
     revoke_lost: bool = False,
 ) -> tuple[DriftKeeper, Reconcile]:
-    """Return (repair of drift, full comparison). `revoke_lost` is as for `DriftKeeper`."""
+    """Return (repair of drift, full comparison). `revoke_lost` is passed to `DriftKeeper`."""
     keeper = DriftKeeper(
         database=database,
         client=fga,
@@ -68,7 +70,7 @@ def watch_drift(
 ) -> None:
     """Start the task that reads OpenFGA's change feed and repairs drift.
 
-    It also runs in read-only maintenance, because drift may give rights without a grant.
+    It also runs in read-only maintenance, because drift can give rights without a grant.
     """
     watch = DriftWatch(
         database=database,
@@ -83,7 +85,7 @@ def watch_drift(
 
 
 def warn_of_former_grants(database: Database, fga: FgaClient, stack: AsyncExitStack) -> None:
-    """Start the task that warns of grants whose grantors could not give them now."""
+    """Start the task that warns of grants that their grantors could not give now."""
     grantors = FormerGrantors(database=database, relationships=FgaRelationships(fga))
     stack.callback(asyncio.create_task(grantors.run(), name="former-grants").cancel)
 
@@ -156,7 +158,7 @@ def scope_canary(settings: Settings, metrics: Metrics, database: Database, door:
 
 
 def start_counting(settings: Settings, database: Database, calls: Calls, stack: AsyncExitStack) -> None:
-    """Start the task that stores statistics periodically. They are stored once more at shutdown."""
+    """Start the task that writes statistics to the database periodically, and once more at shutdown."""
     keeper = StatisticsKeeper(
         database=database,
         calls=calls,

@@ -39,9 +39,9 @@ def build_door(
     metrics: Metrics,
     authorizers: Authorizers = WITHOUT_AUTHORIZERS,
 ) -> Door:
-    """Return the door, with its ports in the order of their layers. Without `server_id`, it is that of a command.
+    """Return the door with its ports. Without `server_id`, it is the door of a command.
 
-    `authorizers` can only refuse what OpenFGA allows.
+    `authorizers` can only refuse rights that OpenFGA gives.
     """
     return Door(
         resolver=DatabaseResolver(database, probe_rules=probe_rules(settings.engine_probes)),
@@ -68,8 +68,8 @@ def _relationships(
     server_id: UUID | None,
     metrics: Metrics,
 ) -> Relationships:
-    """Return OpenFGA's port with its layers: pending revocations and creations, cached allows, confirmed grants, plain
-    checks.
+    """Return OpenFGA's port with the layers above it: pending revocations and creations, cached allows, confirmed
+    grants, plain checks.
     """
     plain = FgaRelationships(fga, reaches)
     complete = settings.drift.external_grants != "report"

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the parts that know engines from the settings: which tokens prove an engine, and how engines are probed."""
+"""Build the parts that depend on the engines in the settings: which tokens identify an engine, and how engines are
+probed.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,21 @@ from gateway.verification.engine_reads import EngineAddress, EngineReads, Reader
 
 
 def owner_properties(engines: Mapping[str, TrustedEngine]) -> frozenset[str]:
-    """Return the case-folded names of all view properties that name an owner."""
+    """Return the case-folded names of all view properties that contain an owner."""
     return frozenset(engine.owner_property.casefold() for engine in engines.values())
 
 
 class EnginesByToken:
-    """Recognizes trusted engines by provider and subject of a token."""
+    """Recognizes trusted engines by the provider and subject of a token."""
 
     def __init__(self, engines: Mapping[str, TrustedEngine]) -> None:
         self._engines = tuple(engines.values())
 
     def of(self, token: VerifiedToken) -> tuple[str, ...]:
-        """Return the folded owner properties of the engines that the token proves, sorted; empty if it proves none.
+        """Return the folded owner properties of the engines that the token identifies, sorted; empty if there are none.
 
-        An exchanged token proves the engine that it names as its actor; any other token proves its own subject. An
-        audience proves no engine: users hold tokens with the same one.
+        An exchanged token identifies the engine that is its actor; any other token identifies its own subject. An
+        audience identifies no engine, because users have tokens with the same audience.
         """
         provider, _, subject = (token.engine or token.user_id).partition("~")
         properties = set()
@@ -40,12 +42,12 @@ class EnginesByToken:
 
 
 def probe_rules(settings: EngineProbes) -> ProbeRules:
-    """Return which engines need a probe."""
+    """Return the rules that tell which engines need a probe."""
     return ProbeRules(required=settings.required, vouched=frozenset(settings.vouched))
 
 
 def engine_reads(settings: EngineProbes) -> EngineReads:
-    """Return the reader of canaries, with the addresses of the settings."""
+    """Return the object that reads canary tables through the engines whose addresses are in the settings."""
     addresses = [
         EngineAddress(
             engine=each.identity,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open the sinks of change events that the settings name, and start the delivery to each.
+"""Open the sinks of change events that are in the settings, and start the delivery to each.
 
-A package provides a sink as an entry point of the group `lakegate.events`. It refers to a function with the name of the
-sink and its settings, that returns a `gateway.events.port.EventSink` with this name.
+A package provides a sink as an entry point of the group `lakegate.events`. The entry point refers to a function of the
+sink's name and settings, which returns a `gateway.events.port.EventSink` with this name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ _Result = TypeVar("_Result")
 
 
 def open_sink(name: str, sink: EventSinkSettings, trust: Trust) -> EventSink:
-    """Return the sink `name`, without connecting. Raises NoSuchExtension, and the errors of a package's own sink."""
+    """Return the sink `name` without connecting. Raises NoSuchExtension, and the errors of a sink from an installed
+    package.
+    """
     match sink.kind:
         case "nats":
             from gateway.events.nats import NatsSink, NatsTarget
@@ -88,9 +90,10 @@ def start_events(
     stack: AsyncExitStack,
     tracer: Tracer | None = None,
 ) -> None:
-    """Start the delivery to each sink in this process, if there are sinks. `stack` ends it.
+    """Start the delivery to each sink in this process, if there are sinks. Closing `stack` ends it.
 
-    It also runs in read-only maintenance, because the changes of the events are committed. Raises as `open_sink`.
+    It also runs in read-only maintenance, because the changes that the events report are already committed. Raises the
+    errors of `open_sink`.
     """
     events = settings.events
     if not events.sinks:
@@ -124,15 +127,17 @@ def start_events(
 
 
 async def on_database(settings: Settings, work: Callable[[Database], Awaitable[_Result]]) -> _Result:
-    """Return the result of `work` on the database: `lakegate events`. Raises the errors of `open_database`."""
+    """Return the result of `work` on the database, for `lakegate events`. Raises the errors of `open_database`."""
     async with AsyncExitStack() as stack:
         return await work(await open_database(settings, trusted(*certificate_sources()), stack))
 
 
 def _open_sessions(settings: Settings, trust: Trust, stack: AsyncExitStack) -> Database:
-    """Return the primary database with a connection for each sink and one for counts. It connects when used first.
+    """Return the primary database with one connection for each sink, and one for the counts. It connects at its first
+    use.
 
-    A sink occupies its connection while it is called, so sinks that hang would take the connections of requests.
+    A sink occupies its connection while it is called. If sinks shared the connections of requests, sinks that hang
+    could occupy all of them.
     """
     sessions = Database(
         asyncpg_url(settings.write_url()),
@@ -151,7 +156,7 @@ def _revealed(secret: Secret | None) -> str | None:
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel all tasks, and wait a bounded time until they have closed their sinks."""
+    """Cancel all tasks. Wait a limited time until they have closed their sinks."""
     for task in tasks:
         task.cancel()
     if tasks:

@@ -30,9 +30,9 @@ from gateway.tls import Trust
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The token verifier, the health check of each provider and cluster by id, and the sign-in, if configured.
+    """The token verifier, the health check of each provider and cluster by id, and the sign-in if it is configured.
 
-    `possession` checks the proofs of bound tokens, which the verifier alone does not. None: it refuses them.
+    `possession` checks the proofs of bound tokens. If it is None, the verifier refuses bound tokens.
     """
 
     router: TokenRouter
@@ -42,9 +42,9 @@ class Identity:
 
 
 async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stack: AsyncExitStack) -> Identity:
-    """Create the token verifiers of a process, each with a key set and a token cache of its own.
+    """Create the token verifiers of a process. Each has its own key set and token cache.
 
-    Raises ValueError as `_service_accounts`, and the errors of a provider that must be available at startup.
+    Raises the ValueError of `_service_accounts`, and the errors of a provider that must be available at startup.
     """
     fetch = await stack.enter_async_context(HttpFetcher(tls=trust.context))
     links: list[Link] = []
@@ -69,7 +69,9 @@ async def open_identity(settings: Settings, trust: Trust, metrics: Metrics, stac
 
 
 def _possession_rules(settings: BoundTokens) -> PossessionRules | None:
-    """Return the check of bound tokens; None if no kind of proof is configured. Then all bound tokens are refused."""
+    """Return the check of bound tokens. Return None if no kind of proof is configured: then all bound tokens are
+    refused.
+    """
     if settings.certificate_header is None:
         return None
     header = CertificateHeader(

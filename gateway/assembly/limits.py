@@ -10,7 +10,7 @@ from gateway.telemetry.metrics import Metrics
 
 
 def open_shares(settings: Settings, metrics: Metrics) -> Shares:
-    """Return the limits of what each principal may use at a time."""
+    """Return the limits on the resources that one principal may use at a time."""
     given = settings.shares
     limits = ShareLimits(
         requests=given.requests,

@@ -12,7 +12,8 @@ from gateway.settings.env import PREFIX
 
 
 def policy_source(settings: Settings) -> tuple[PolicySource | None, SigningKey | None]:
-    """Return (the directory of policies or None for those of the package, key for signatures or None).
+    """Return (the operator's directory of policies, None if the package's are used; the key for signatures, None
+    without signatures).
 
     Raises:
         SettingsError: the directory does not exist, the program OPA is missing, which checks it, or the key cannot be

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open the secret stores that the settings name, including those of installed packages.
+"""Open the secret stores in the settings, including those of installed packages.
 
 A package provides a store as an entry point of the group `lakegate.secrets`. Its name is the value of the setting
-SECRET_BACKEND. It refers to a function without parameters that returns a `gateway.secret_stores.port.SecretStore`.
-The former group `lakegate.secret_stores` still works, and is logged as deprecated.
+SECRET_BACKEND. The entry point refers to a function without parameters that returns a
+`gateway.secret_stores.port.SecretStore`. The former group `lakegate.secret_stores` still works, and is logged as
+deprecated.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class NoSuchSecretStore(Exception):
 def open_secret_stores(
     settings: Settings, trust: Trust, database: Database, sealer: Sealer, stack: AsyncExitStack
 ) -> SecretStores:
-    """Open PostgreSQL's store and the others in the settings, without connecting. `stack` closes them.
+    """Open PostgreSQL's store and the other stores in the settings, without connecting. Closing `stack` closes them.
 
     Raises NoSuchSecretStore.
     """
@@ -51,10 +52,10 @@ def open_secret_stores(
 
 
 def watch_secret_stores(health: HealthMonitor, stores: SecretStores) -> None:
-    """Report the status of the stores outside of PostgreSQL in `/health`.
+    """Report the status of the stores outside of PostgreSQL to the health monitor, for `/health`.
 
-    An outage does not make the gateway unhealthy: credentials that were read before still work, so a load balancer that
-    took all gateways out of service would turn a small outage into a complete one.
+    An outage does not make the gateway unhealthy, because credentials that were read before still work. Otherwise a
+    load balancer would take all gateways out of service, and a small outage would become a complete one.
     """
     for store in stores:
         if store.name != POSTGRES:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of background tasks: each run with work to do is a trace of its own. Without a tracer, nothing is wrapped."""
+"""Record traces of background tasks: each run that has work to do is one trace. Without a tracer, nothing is
+wrapped.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ Send = Callable[[bytes], Awaitable[bytes]]
 
 
 def traced_handlers(handlers: Mapping[Queue, Handler], tracer: Tracer | None) -> Mapping[Queue, Handler]:
-    """Return the handlers of tasks, with a span for each run if there is a tracer."""
+    """Return the handlers of tasks. If there is a tracer, each run is recorded as a span."""
     if tracer is None:
         return handlers
     return {queue: _traced_handler(handler, tracer) for queue, handler in handlers.items()}
@@ -33,7 +35,9 @@ def _traced_handler(handler: Handler, tracer: Tracer) -> Handler:
 
 
 class TracedDelivery(TupleDelivery):
-    """Delivery of tuples with a span for each batch of the background task. Deliveries of requests have their spans."""
+    """Delivery of tuples that records a span for each batch of the background task. Deliveries in requests have their
+    own spans.
+    """
 
     def __init__(self, tracer: Tracer, *parameters: Any, **options: Any) -> None:
         super().__init__(*parameters, **options)
@@ -48,12 +52,12 @@ class TracedDelivery(TupleDelivery):
 
 
 def traced_sink(sink: EventSink, tracer: Tracer | None) -> EventSink:
-    """Return the sink, with a span for each batch if there is a tracer."""
+    """Return the sink. If there is a tracer, each batch is recorded as a span."""
     return sink if tracer is None else TracedSink(sink, tracer)
 
 
 class TracedSink:
-    """Event sink with a span for each batch."""
+    """Event sink that records a span for each batch."""
 
     def __init__(self, sink: EventSink, tracer: Tracer) -> None:
         self._sink = sink
@@ -65,14 +69,14 @@ class TracedSink:
         return self._sink.name
 
     async def send(self, events: Sequence[Event]) -> None:
-        """Store the events, as the sink does."""
+        """Send the events to the wrapped sink."""
         with self._tracer.task_span(
             "task.event_delivery", {"lakegate.sink": self.name, "lakegate.events": len(events)}
         ):
             await self._sink.send(events)
 
     async def check(self) -> None:
-        """Check the sink. No span: the health monitor calls this."""
+        """Check the sink without a span, because the health monitor calls this."""
         await self._sink.check()
 
     async def close(self) -> None:
@@ -81,7 +85,7 @@ class TracedSink:
 
 
 def traced_export(send: Send, tracer: Tracer | None) -> Send:
-    """Return the function that sends audit records, with a span for each request if there is a tracer."""
+    """Return the function that sends audit records. If there is a tracer, each request is recorded as a span."""
     if tracer is None:
         return send
 

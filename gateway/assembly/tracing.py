@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of requests: the tracer by the settings, and the wrapper of the application."""
+"""Record traces of requests: create the tracer from the settings, and wrap the application."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ _SEND_SECONDS = 5.0
 
 
 def open_tracer(settings: Settings, metrics: Metrics) -> Tracer | None:
-    """Return the tracer of this process; None if no collector is set. Raises SettingsError for malformed headers."""
+    """Return the tracer of this process; None if the settings have no collector. Raises SettingsError for malformed
+    headers.
+    """
     wanted = settings.tracing
     if wanted.endpoint is None:
         return None
@@ -47,12 +49,12 @@ def open_tracer(settings: Settings, metrics: Metrics) -> Tracer | None:
 
 
 def traced_application(app: Application, tracer: Tracer | None) -> Application:
-    """Return `app`, with a span for each request if there is a tracer."""
+    """Return `app`. If there is a tracer, each request is recorded as a span."""
     return app if tracer is None else TracedApplication(app, tracer)
 
 
 def call_hooks(system: str) -> Sequence[aiohttp.TraceConfig]:
-    """Return the hooks for the HTTP session of a client of `system`, which record its calls."""
+    """Return the hooks that record the calls of the HTTP client of `system`."""
     from gateway.telemetry.tracing import client_spans
 
     return (client_spans(system),)
@@ -66,7 +68,7 @@ class TracedApplication:
         self._tracer = tracer
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Call the application, for a request inside its span."""
+        """Call the application. If the call is a request, record it as a span."""
         if scope["type"] != "http":
             self._tracer.start()
             try:
@@ -85,7 +87,9 @@ class TracedApplication:
 
 
 def _trace_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the headers of W3C Trace Context. A repeated or too long one is left out, as the standard requires."""
+    """Return the headers of W3C Trace Context. A header that is repeated or too long is left out, as the standard
+    requires.
+    """
     # Nearly all requests have neither header, and the server sends names in lower case.
     given = [(name, value) for name, value in headers if name in _TRACE_HEADERS]
     if not given:

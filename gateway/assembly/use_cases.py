@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create the kit that use cases are made of, and the services of the handlers."""
+"""Create the kit, which has the components that use cases share, and the services of the handlers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def open_kit(
     reaches: ReachesInUse,
     panel: Panel | None = None,
 ) -> Kit:
-    """Return what the use cases are made of, from the components of the process."""
+    """Return the kit for the use cases, built from the components of the process."""
     documents = DocumentCache(settings.memory.documents, metrics)
     providers = list(settings.identity_providers())
     once = settings.idempotency
@@ -173,6 +173,6 @@ def _idempotency(settings: Settings, kit: Kit) -> Idempotency | None:
 
 
 def _provisioner(token: provisioning.ProvisioningToken) -> Actor:
-    """Return the actor of a provisioning token: the identity provider's SCIM client, restricted to one project."""
+    """Return the actor of a provisioning token: the SCIM client of the identity provider, restricted to one project."""
     caller = Actor.user(provisioner_of(token.provider_id), application=True)
     return msgspec.structs.replace(caller, within=token.project_id)

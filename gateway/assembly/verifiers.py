@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open the verifiers that the settings name, including those of installed packages.
+"""Open the verifiers in the settings, including those of installed packages.
 
 A package provides a verifier as an entry point of the group `lakegate.verifiers`. Its name is the value of the setting
-KIND. It refers to a function `open(name, options)` that returns a `gateway.verification.port.Verifier` with this name.
+KIND. The entry point refers to a function `open(name, options)` that returns a `gateway.verification.port.Verifier`
+with this name.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ log = get_logger("gateway.verification")
 def open_verifiers(
     settings: Settings, trust: Trust, metrics: Metrics | None, health: HealthMonitor, stack: AsyncExitStack
 ) -> Panel | None:
-    """Open all verifiers without connecting, and show them in `/health`. `stack` closes them. None without verifiers.
+    """Open all verifiers without connecting, and report their status in `/health`. Closing `stack` closes them. Return
+    None if there are none.
 
-    A verifier that fails does not make the gateway unhealthy: reads need no verifier. Raises SettingsError and
+    A verifier that fails does not make the gateway unhealthy, because reads need no verifier. Raises SettingsError and
     NoSuchExtension.
     """
     if not settings.verifiers:
@@ -58,7 +60,7 @@ def open_verifiers(
 
 
 def _seat(name: str, each: VerifierSettings, settings: Settings, trust: Trust) -> Seat:
-    """Return the verifier with its limits. Raises SettingsError and NoSuchExtension."""
+    """Return a verifier of the settings together with its limits. Raises SettingsError and NoSuchExtension."""
     try:
         verifier = _opened(name, each, settings, trust.context)
     except (ValueError, ContractInvalid, OSError) as error:
@@ -125,7 +127,7 @@ def _remote(name: str, each: VerifierSettings, settings: Settings, tls: ssl.SSLC
 def open_provided_verifier(kind: str, name: str, options: Sequence[str]) -> Verifier:
     """Return the verifier `name` of an installed package, with `options` of the form `key=value`.
 
-    Raises NoSuchExtension, and ValueError for the options.
+    Raises NoSuchExtension, and ValueError for invalid options.
     """
     given: dict[str, str] = {}
     for entry in options:
@@ -146,7 +148,7 @@ def open_provided_verifier(kind: str, name: str, options: Sequence[str]) -> Veri
 
 
 def _observe(metrics: Metrics | None, asked: Asked) -> None:
-    """Count a question, and write a failed one to the log."""
+    """Count a query to a verifier, and log it if it failed."""
     if metrics is not None:
         metrics.verifier_asked(asked.verifier, asked.outcome, asked.seconds)
     if asked.failure is not None:

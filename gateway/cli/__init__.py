@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate``: its subcommands, here and in the modules of this package.
+"""The command ``lakegate``. Its subcommands are here and in the modules of this package.
 
 A subcommand imports the packages that it needs when it runs, so that a small subcommand starts fast.
 """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate apply`` and ``lakegate export``: objects and grants of a catalog as a file.
+"""The commands ``lakegate apply`` and ``lakegate export``, which write objects and grants from a file into a catalog
+and back.
 
-The commands call the gateway as the user who is logged in, so that the gateway decides about every change.
+The commands send the token of the logged-in user, so that the gateway decides about every change.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _FAILED, _CHANGES = 1, 2
 
 
 class _Command(click.Command):
-    """A command whose usage errors exit with 1, because 2 means that a plan has changes."""
+    """A command whose usage errors exit with 1, because 2 means that the plan has changes."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -137,7 +138,7 @@ def apply_schema() -> None:
 
 
 def _desired(paths: Sequence[Path], *, rotate: bool) -> State:
-    """Return the desired state of the files. Raises InvalidSource."""
+    """Return the state that the files declare. Raises InvalidSource."""
     from gateway.apply.kinds import desired_state, read_all
 
     files = [file for path in paths for file in (_files_in(path) if path.is_dir() else [path])]
@@ -155,7 +156,7 @@ def _files_in(directory: Path) -> list[Path]:
 
 
 def client_of(gateway: str | None, token: str | None) -> Api:
-    """Return a client of the gateway for the caller."""
+    """Return a client of the gateway's API for the caller."""
     from gateway.apply.client import Api
 
     return Api(gateway_address(gateway), token or current_token(), tls=trust().context)
@@ -169,7 +170,7 @@ def _confirm() -> None:
 
 
 def run_changes(executor: Any, planned: Plan) -> None:
-    """Make the changes and print each one. An error ends the command with the number of changes that were made."""
+    """Make the changes, and print each one. An error ends the command, with the number of changes that were made."""
     from gateway.apply.planner import change_line
 
     done = 0
@@ -191,7 +192,8 @@ def run_changes(executor: Any, planned: Plan) -> None:
 
 @contextmanager
 def exit_on_errors() -> Iterator[None]:
-    """Context manager. End the command with the message of an expected error, without control characters.
+    """Context manager. For an expected error, end the command with its message, from which control characters are
+    removed.
 
     Messages contain texts of the gateway, and names that other users chose.
     """

@@ -99,7 +99,7 @@ def _verify_file(file: Path, anchor: Anchor | None) -> None:
 
 
 def _conclude(fault: Fault | None, last: Anchor | None) -> None:
-    """Print the anchor of the last block, or the fault, and end with exit code 3 for a fault."""
+    """Print the anchor of the last block. If there is a fault, print it and end with exit code 3."""
     if fault is not None:
         click.echo(f"block {fault.number}: {fault.reason}", err=True)
         sys.exit(_FAULT)
@@ -110,7 +110,7 @@ def _conclude(fault: Fault | None, last: Anchor | None) -> None:
 
 
 def _nothing_sealed(fact: str) -> NoReturn:
-    """Print the fact with the remedy, and end with exit code 3: a job must not take it for a verified log."""
+    """Print the fact and the remedy, and end with exit code 3, so that no job takes the result for a verified log."""
     click.echo(
         f"{fact} Gateways seal records while they run, if LAKEGATE__AUDIT__SEAL_INTERVAL is set, for example to 10 "
         "seconds: set it and start them, or correct the database in the settings.",
@@ -120,7 +120,7 @@ def _nothing_sealed(fact: str) -> NoReturn:
 
 
 def _anchor(text: str) -> Anchor:
-    """Return the anchor of `<block>:<digest>`. An invalid one ends the command with a message."""
+    """Return the anchor in `<block>:<digest>`. An invalid text ends the command with a message."""
     from gateway.access.audit.audit_chain import Anchor
 
     number, _, digest = text.partition(":")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate changes``: list and show the changes that wait for approval, and decide about them.
+"""The command ``lakegate changes``: list and show the changes that wait for approval, and approve or reject them.
 
-The commands call the gateway as the user who is logged in, so that the gateway decides and records who approved.
+The commands send the token of the logged-in user, so that the gateway decides, and records the approver.
 
-The command ``lakegate contracts``, and the check of verifiers before `lakegate serve` starts worker processes.
+The module also has the command ``lakegate contracts``, and the check of verifiers before `lakegate serve` starts worker
+processes.
 """
 
 from __future__ import annotations
@@ -81,7 +82,9 @@ def reject(ticket: UUID, warehouse: UUID, api: Management, comment: str | None) 
 
 
 def ticket_lines(ticket: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines that show a ticket. Texts of clients have no control characters, and updates are ASCII."""
+    """Yield the lines that show a ticket. Control characters are removed from texts of clients, and updates are printed
+    in ASCII.
+    """
     change = ticket["change"]
     kind, object_type = (change["kind"].replace("_", " "), change["object"][0].replace("_", " "))
     yield f"ticket:    {ticket['id']}"
@@ -110,7 +113,7 @@ def ticket_lines(ticket: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _by_verifier(reasons: list[str]) -> dict[str, list[str]]:
-    """Return the reasons by the name of the verifier, which is the prefix of each."""
+    """Return {verifier: reasons}. Each reason begins with the name of its verifier."""
     found: dict[str, list[str]] = {}
     for reason in reasons:
         name, colon, text = reason.partition(": ")
@@ -146,7 +149,7 @@ def check(directory: Path) -> None:
 
 
 async def require_verifiers(settings: Settings) -> None:
-    """End the command if a verifier of the settings cannot be opened. Each worker process would fail."""
+    """End the command if a verifier in the settings cannot be opened, because each worker process would fail too."""
     if not settings.verifiers:
         return
     from gateway.assembly.extensions import NoSuchExtension

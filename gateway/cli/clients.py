@@ -145,14 +145,16 @@ def limits_line(limits: Mapping[str, Any]) -> str:
 def _limits(
     users: tuple[str, ...], roles: tuple[UUID, ...], administrators: bool, networks: tuple[str, ...]
 ) -> dict[str, Any]:
-    """Return `acts-for` with the given limits only; empty for none."""
+    """Return `acts-for` with those limits that are given; empty if none is given."""
     given: dict[str, Any] = {"users": list(users), "roles": [str(role) for role in roles], "networks": list(networks)}
     found = {name: value for name, value in given.items() if value}
     return found | ({"administrators": True} if administrators else {})
 
 
 def _require_no_limits(api: Management, identity: str, place: str, path: str) -> None:
-    """End the command if the client has a limited grant of delegate there: one without limits would widen it."""
+    """End the command if the client has a limited grant of `delegate` there, because a grant without limits would widen
+    it.
+    """
     for grant in api.pages(path, "grants"):
         limits = grant.get("acts-for", {})
         same = grant["privilege"] == "delegate" and grant["principal"].get("user") == identity
@@ -165,7 +167,7 @@ def _require_no_limits(api: Management, identity: str, place: str, path: str) ->
 
 
 def _require_identity(identity: str) -> None:
-    """End the command unless the identity has the form of a user id."""
+    """End the command with a message unless the identity has the form of a user id."""
     provider, tilde, subject = identity.partition("~")
     if not (provider and tilde and subject):
         raise click.UsageError(
@@ -175,7 +177,7 @@ def _require_identity(identity: str) -> None:
 
 
 def _grants_path(api: Management, place: str) -> str:
-    """Return the path of the grants on an object that `--on` names. An unknown object ends the command."""
+    """Return the path of the grants on the object in `--on`. An unknown object ends the command."""
     kind, _, name = place.partition("/")
     if kind == "project" and not name:
         return "/project/grants"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared code of the subcommands: settings, certificates, runs on the services, and errors that end a subcommand."""
+"""Code that subcommands share: settings, certificates, calls of services, and errors that end a subcommand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 class Commands(click.Group):
-    """A group of commands. A service that does not respond or refuses ends each with one line, not with a traceback."""
+    """A group of commands. If a service does not respond or refuses, the command ends with one line instead of a
+    traceback.
+    """
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
@@ -36,7 +38,7 @@ class Commands(click.Group):
 
 
 def command_fault(error: Exception) -> str | None:
-    """Return the message for an error of PostgreSQL or a decision engine, or for a refusal; None for other errors."""
+    """Return the message for an error of PostgreSQL, of a decision engine or of a refusal; None for other errors."""
     from gateway.db.pools.connection_errors import connection_fault
 
     return connection_fault(error) or (str(error) if isinstance(error, start_failures()) else None)
@@ -61,7 +63,7 @@ def settings_for(require: Callable[[Settings], object] | None = None) -> Setting
 
 @contextmanager
 def ends_on(*expected: type[Exception]) -> Iterator[None]:
-    """Context manager. End the command with the message of an expected error of the block."""
+    """Context manager. End the command with the message of an expected error in the block."""
     try:
         yield
     except expected as error:
@@ -72,9 +74,10 @@ def quiet_settings(
     require: Literal["write_url", "require_encryption_key", "require_secret_stores"] = "write_url",
     level: str = "WARNING",
 ) -> Settings:
-    """Read the settings of a command on the services, and log only what has this level, to standard error.
+    """Read the settings of a command that uses the services. Log only messages of this level or above, to standard
+    error.
 
-    Settings that lack what the method `require` returns or checks end the command with a message.
+    If the method `require` of the settings raises an error, the command ends with its message.
     """
     from gateway.settings import Settings
     from gateway.telemetry.logs import configure_logging
@@ -105,7 +108,7 @@ def postgres_tls(settings: Settings) -> ssl.SSLContext | str:
 
 
 def start_failures() -> tuple[type[Exception], ...]:
-    """Return the error classes that end a subcommand with their message: refusals, and outages of dependencies."""
+    """Return the classes of errors that end a subcommand with their message: refusals, and outages of dependencies."""
     from gateway.access.dependency_errors import (
         AuditUnavailable,
         CommitUnknown,
@@ -131,9 +134,9 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def run_on_services(settings: Settings, work: Coroutine[Any, Any, Answer]) -> Answer:
-    """Return the result of `work`. If it takes some seconds, print which service of the settings does not respond.
+    """Return the result of `work`. If it takes several seconds, print which service in the settings does not respond.
 
-    `Commands` turns its errors into messages. Each wait of `work` for a connection has a limit.
+    `Commands` turns errors of `work` into messages. Each wait of `work` for a connection must have a time limit.
     """
     return asyncio.run(_announced(settings, work))
 
@@ -164,7 +167,7 @@ async def _silent(settings: Settings) -> list[str]:
 
 
 def postgres_address(settings: Settings) -> tuple[str, int]:
-    """Return (host, port) of the primary. Raises SettingsError without its URL."""
+    """Return (host, port) of the primary database. Raises SettingsError if its URL is missing."""
     url = urlsplit(settings.write_url().reveal())
     return url.hostname or "127.0.0.1", url.port or 5432
 

@@ -187,7 +187,9 @@ def check_storage_provider(name: str, profile: Path, credential: Path | None) ->
 
 
 def _json_of(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file. An unreadable file ends the command with a message that shows no content."""
+    """Return the JSON object in a file. If it is unreadable, end the command with a message that contains nothing of
+    the file.
+    """
     import msgspec
 
     try:
@@ -203,7 +205,7 @@ def _print_passed(rule: str) -> None:
 
 
 def _run(checks: Coroutine[Any, Any, None]) -> None:
-    """Run a kit. End the command with the broken rule, if there is one."""
+    """Run a kit. If a rule is broken, end the command with it."""
     from lakegate.conformance.rules import ConformanceError
 
     try:

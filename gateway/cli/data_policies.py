@@ -205,7 +205,7 @@ def affected(policy: str, api: Management) -> None:
 
 
 def _lines_of_affected(tables: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each table and principal of a response about affected tables."""
+    """Yield a line for each table and principal in a response about affected tables."""
     for table in tables:
         name = printable(".".join(filter(None, (*table["namespace"], table["name"]))))
         lost = [{"type": "lost", "id": table["type"]}] if table.get("lost") else []
@@ -214,7 +214,7 @@ def _lines_of_affected(tables: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _effect(table: Mapping[str, Any]) -> str:
-    """Return the effect of a policy on an affected table as text for one line."""
+    """Return the effect of a policy on an affected table as text on one line."""
     parts = [f"{each['action']}: {each['name']}" for each in table.get("masked-columns", ())]
     if table.get("filtered-columns"):
         parts.append(f"filter: {', '.join(table['filtered-columns'])}")
@@ -253,7 +253,7 @@ def show_restrictions(warehouse: UUID, table: UUID, user: str, api: Management) 
 
 
 def _lines_of_table(api: Management, table: str, user: str | None) -> Iterator[str]:
-    """Yield a line for each policy of a table, with its effect on the user (the caller if None)."""
+    """Yield a line for each policy of a table, with its effect on the user; None: on the caller."""
     at = _target(f"table/{table}")
     path = f"/warehouse/{at['warehouse-id']}/table/{at['id']}/data-policies"
     query = {} if user is None else {"principalUser": user}
@@ -264,12 +264,12 @@ def _lines_of_table(api: Management, table: str, user: str | None) -> Iterator[s
 
 
 def policy_path(api: Management, policy: str) -> str:
-    """Return the path of a policy by its id or name. An unknown name ends the command."""
+    """Return the path of a policy, which is given by id or name. An unknown name ends the command."""
     return api.path_of("data-policy", "data-policies", policy)
 
 
 def _changes(change: str, objects: tuple[str, ...]) -> dict[str, Any]:
-    """Return the body of a change of bindings: `add` or `remove`."""
+    """Return the request body for a change of bindings. `change` is `add` or `remove`."""
     unique = dict.fromkeys(objects)
     return {
         change: [_target(each) for each in unique if not each.startswith("name/")],
@@ -278,7 +278,7 @@ def _changes(change: str, objects: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _target(text: str) -> dict[str, str]:
-    """Return the object that `--on` names, as the API expects it."""
+    """Return the object in `--on` in the form of the API."""
     kind, *ids = text.split("/")
     try:
         found = [str(UUID(each)) for each in ids]
@@ -297,7 +297,7 @@ def _target(text: str) -> dict[str, str]:
 
 
 def _name(text: str) -> dict[str, Any]:
-    """Return the name that `--on` gives, as the API expects it. No level contains a slash."""
+    """Return the name in `--on` in the form of the API. No level of the name may contain a slash."""
     match text.split("/")[1:]:
         case [warehouse, *namespace, name] if namespace:
             return {"warehouse-id": warehouse, "namespace": namespace, "name": name}
@@ -306,7 +306,9 @@ def _name(text: str) -> dict[str, Any]:
 
 
 def _definition(file: Path) -> Mapping[str, Any]:
-    """Read a definition. An unreadable or invalid file ends the command with the positions of its problems."""
+    """Read the definition in a file. If it is unreadable or invalid, end the command with the positions of its
+    problems.
+    """
     import msgspec
 
     from gateway.obligations.data_policies import Definition

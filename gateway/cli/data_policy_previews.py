@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate data-policy preview`` and ``view``: what a user may see of a table.
+"""The commands ``lakegate data-policy preview`` and ``view``, which show the data of a table that a user may see.
 
-The caller owns the data policies that restrict the user. For a preview it reads the table with its own rights, and
-applies the restrictions of the user, which the gateway gives to the owner of the policies. So it needs no right to act
-for the user, and sees no row or value that it could not read itself. A view shows no data.
+The caller owns the data policies that restrict the user. For a preview, the command reads the table with the caller's
+rights and applies the restrictions of the user, which the gateway returns to the owner of the policies. So the caller
+needs no right to act for the user, and sees no row or value that it could not read itself. The command `view` shows no
+data.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def preview(warehouse: str, table: str, principal: str, columns: tuple[str, ...]
 
 
 def _opened(api: Management, warehouse: str, table: str) -> RestrictedTable:
-    """Load the table as the caller. A refusal ends the command with its message."""
+    """Load the table with the caller's rights. A refusal ends the command with its message."""
     try:
         from lakegate.reader import LoadFailed, Reader, RestrictionNotSupported
     except ImportError as missing:
@@ -65,7 +66,7 @@ def _opened(api: Management, warehouse: str, table: str) -> RestrictedTable:
 
 
 def _as_user(seen: Preview, opened: RestrictedTable) -> RestrictedTable:
-    """Return the table with the restrictions of the user."""
+    """Return the table with the restrictions of the user applied."""
     from lakegate.reader import ReadFailed, RestrictionNotSupported, decode
 
     try:
@@ -86,7 +87,7 @@ def _rows(opened: RestrictedTable, columns: tuple[str, ...], limit: int) -> list
 
 
 def _text(value: object) -> str:
-    """Return values that JSON lacks as text: bytes in hexadecimal, dates and times in ISO 8601."""
+    """Return a value that JSON does not support as text: bytes in hexadecimal, dates and times in ISO 8601."""
     if isinstance(value, bytes):
         return value.hex()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
@@ -121,7 +122,7 @@ def _dialect(name: str) -> Dialect:
 def _view_text(
     api: Management, warehouse: str, principal: str, table: tuple[str, ...], dialect: Dialect, source: str | None
 ) -> str:
-    """Load the schema and return the text. A refusal ends the command with its message."""
+    """Load the schema and return the text of the view. A refusal ends the command with its message."""
     import msgspec
 
     from gateway.obligations.compilers.sql import view_text
@@ -150,14 +151,14 @@ def _view_text(
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Hold the `read-restrictions` of a user as JSON, and the metadata file to whose schemas they belong."""
+    """The `read-restrictions` of a user as JSON, and the metadata file to whose schemas they refer."""
 
     read_restrictions: Any
     metadata_location: str
 
 
 def preview_of(management: Management, warehouse: str, table: tuple[str, ...], principal: str) -> Preview:
-    """Return the preview for a user. A refusal, and a user that may not read the table, end the command."""
+    """Return the preview for a user. The command ends if the gateway refuses, or if the user may not read the table."""
     if not all(principal.partition("~")):
         raise click.UsageError("--as must be the id of a user, such as oidc~ann")
     if len(table) < 2 or not all(table):
@@ -171,7 +172,7 @@ def preview_of(management: Management, warehouse: str, table: tuple[str, ...], p
 
 
 def _id_of(management: Management, warehouse_id: str, table: tuple[str, ...]) -> str:
-    """Return the id of a table. A table that the caller does not see ends the command."""
+    """Return the id of a table. If the caller cannot see the table, the command ends."""
     namespace = quote("\x1f".join(table[:-1]), safe="")
     query = {"returnUuids": "true"}
     while True:

@@ -71,7 +71,7 @@ def migrate(only_check: bool, seconds: float) -> None:
 
 
 def _check(seconds: float) -> None:
-    """Exit with 1 unless the database has the schema that this version needs, after at most `seconds` of waiting."""
+    """Exit with 1 unless the database has the schema that this version needs. Wait for it at most `seconds`."""
     from gateway.access.dependency_errors import DatabaseUnavailable
     from gateway.db.migrate import SchemaBehind, SchemaMismatch, require_current_schema
     from gateway.settings import Settings
@@ -105,7 +105,7 @@ def _check(seconds: float) -> None:
 
 
 def _list_former_grants(settings: Settings) -> None:
-    """List the grants whose grantors could not give them now. They do not prevent this version from serving."""
+    """List the grants that their grantors could not give now. They do not prevent this version from starting."""
     from gateway.access.dependency_errors import DatabaseUnavailable, DecisionEngineUnavailable
     from gateway.settings import SettingsError
 
@@ -154,12 +154,12 @@ def wait_for_db(retries: int, backoff: float) -> None:
 
 
 async def require_our_database(settings: Settings) -> None:
-    """End the command if the database has another schema version or encryption key, or was restored from a backup, or
-    if the secret store refuses the gateway.
+    """End the command if the database has another schema version or encryption key, or was restored from a backup. End
+    it also if the secret store refuses the gateway.
 
-    Each worker process would fail. An unreachable database does not end the command here: each worker process writes
-    the reason and ends. An unreachable secret store does not end it either: worker processes serve what does not need
-    it.
+    In these cases each worker process would fail. An unreachable database does not end the command here: each worker
+    process logs the reason and ends. An unreachable secret store does not end it either: worker processes serve
+    requests that do not need it.
     """
     from gateway.access.dependency_errors import DatabaseUnavailable
     from gateway.assembly.secret_stores import NoSuchSecretStore, open_secret_stores

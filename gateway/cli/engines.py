@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command ``lakegate engine``: probe engines that must enforce restrictions, and list the results.
 
-Create the canary of a probe, and have an engine read it: by a command, by Trino, or with `lakegate.reader`.
+The module creates the canary table of a probe, and has an engine read it: by a command, by Trino, or with
+`lakegate.reader`.
 """
 
 from __future__ import annotations
@@ -109,7 +110,9 @@ def probe(
 
 
 def _probe_by_gateway(api: Management, warehouse: Warehouse, path: str, engine_id: str) -> None:
-    """Create the canary for the test users in the gateway's settings, and have the gateway read it."""
+    """Create the canary table for the test users in the gateway's settings, and have the gateway read it through the
+    engine.
+    """
     challenge = api.send("POST", path, body={"engine": engine_id}).json()
     if "user" not in challenge:
         raise click.ClickException(
@@ -149,7 +152,7 @@ def _state(probe: dict[str, Any]) -> str:
 
 
 def _warehouse(api: Management, place: str) -> Warehouse:
-    """Return the warehouse that `--on` names. An unknown one ends the command."""
+    """Return the warehouse in `--on`. An unknown warehouse ends the command."""
     kind, _, name = place.partition("/")
     if kind != "warehouse" or not name:
         raise click.UsageError(f"--on {place}: write warehouse/NAME or warehouse/ID")
@@ -177,7 +180,8 @@ _POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 @contextmanager
 def canary(api: Management, warehouse: Warehouse, challenge: Mapping[str, Any], subject: str) -> Iterator[str]:
-    """Create the canary for the block, and drop it with its files. Yield its name, `namespace.table`.
+    """Context manager. Create the canary table, yield its name `namespace.table`, and drop it with its files after the
+    block.
 
     `subject` may not read the column `hidden`. Two data policies mask the column `masked` and filter the rows for it.
     The control user of the challenge, if any, may read everything. Without PyIceberg, or if the table cannot be created
@@ -230,7 +234,9 @@ def _grant(api: Management, warehouse: Warehouse, table: str, control: str | Non
 def _policy(
     api: Management, warehouse: Warehouse, table: str, name: str, definition: Mapping[str, Any], subject: str
 ) -> Iterator[None]:
-    """Restrict `subject` on the table by a data policy during the block. Other principals are not restricted."""
+    """Context manager. Restrict `subject` on the table by a data policy during the block. Other principals are not
+    restricted.
+    """
     body = {"name": name, "definition": definition, "applies-to": "subjects"}
     path = f"/data-policy/{api.send('POST', '/data-policy', body=body).json()['id']}"
     try:
@@ -255,7 +261,7 @@ _CALL_SECONDS: Final = 60.0
 
 
 class EngineNotReached(Exception):
-    """The engine could not be reached, so it has shown nothing about itself."""
+    """The engine could not be reached, so the probe has no result."""
 
 
 Run = Callable[[str], str]
@@ -263,9 +269,10 @@ Run = Callable[[str], str]
 
 
 def by_command(command: str, warehouse: str, subject: str) -> Run:
-    """Return the run of a command. Variables of its environment name the table, the warehouse and the user.
+    """Return a function that runs a command as the engine. Environment variables contain the table, the warehouse and
+    the user.
 
-    The output contains standard error: messages can show values, too.
+    The output includes standard error, because messages can show values too.
     """
     words = shlex.split(command)
     if not words:
@@ -296,7 +303,9 @@ def by_command(command: str, warehouse: str, subject: str) -> Run:
 
 
 def by_reader(gateway: str, warehouse: str, token: str, subject: str) -> Run:
-    """Return the run of a service that reads with `lakegate.reader` for the user. `token` is the service's own."""
+    """Return a function that reads the table for the user with `lakegate.reader`, as a service. `token` is the
+    service's own.
+    """
 
     def run(table: str) -> str:
         from lakegate.reader import ExchangeFailed, LoadFailed, Reader, ReadFailed, RestrictionNotSupported
@@ -316,7 +325,9 @@ def by_reader(gateway: str, warehouse: str, token: str, subject: str) -> Run:
 
 @dataclass(frozen=True, slots=True)
 class Trino:
-    """A Trino: its address, its catalog, and the user of the session. With `token`, that is sent as a bearer token."""
+    """The address of a Trino, its catalog, and the user of the session. `token`, if given, is sent as a bearer
+    token.
+    """
 
     url: str
     catalog: str
@@ -324,7 +335,7 @@ class Trino:
     token: str | None = None
 
     def run(self, table: str) -> str:
-        """Return the rows and errors of several statements on the canary. Raises EngineNotReached."""
+        """Return the rows and error messages of several statements on the canary table. Raises EngineNotReached."""
         import httpx2
 
         namespace, _, name = table.partition(".")
@@ -356,7 +367,7 @@ class Trino:
 
 
 def statements(table: str) -> Sequence[str]:
-    """Return the statements of a probe for SQL engines. `table` is its quoted name. Errors are expected."""
+    """Return the SQL statements of a probe. `table` is its quoted name. Some statements are expected to fail."""
     from gateway.verification.engine_reads import STATEMENTS
 
     return [each.format(table) for each in STATEMENTS]

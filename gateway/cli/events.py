@@ -102,21 +102,21 @@ def forget(sink: str) -> None:
 
 
 def _run(settings: Settings, work: Callable[[Database], Awaitable[_Result]]) -> _Result:
-    """Return the result of `work` on the database."""
+    """Run `work` on the database, and return its result."""
     from gateway.assembly.events import on_database
 
     return run_on_services(settings, on_database(settings, work))
 
 
 def _change(settings: Settings, work: Callable[[Database, Door], Awaitable[int]]) -> int:
-    """Return the result of a change, which the audit records."""
+    """Make a change, which is recorded in the audit log, and return its result."""
     from gateway import app
 
     return run_on_services(settings, app.change_events(settings, work))
 
 
 def _chosen(settings: Settings, sink: str | None) -> tuple[str, ...]:
-    """Return the named sink, or all of the settings. An unknown one ends the command with a message."""
+    """Return the sink in the option, or all sinks in the settings. An unknown sink ends the command with a message."""
     known = settings.events.sink_names()
     if sink is None and known:
         return known
@@ -127,7 +127,7 @@ def _chosen(settings: Settings, sink: str | None) -> tuple[str, ...]:
 
 
 def _start(text: str) -> tuple[int | None, datetime | None]:
-    """Return (sequence, None) or (None, time). Another text ends the command with a message."""
+    """Parse a start: return (sequence, None) or (None, time). Any other text ends the command with a message."""
     if text.isascii() and text.isdigit() and len(text) < 19:
         return int(text), None
     try:

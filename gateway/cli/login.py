@@ -114,7 +114,7 @@ def _renewed(tokens: Tokens, issuer: str, client_id: str, scope: str) -> Tokens:
 
 
 def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]:
-    """Return (issuer, client id, scope); the settings replace missing arguments."""
+    """Return (issuer, client id, scope). For a missing argument, the value of the settings is used."""
     settings = settings_for()
     issuer, client_id = issuer or settings.sign_in_issuer(), client_id or settings.ui.openid_client_id
     if issuer is None or client_id is None:
@@ -133,12 +133,13 @@ def _stored_login(issuer: str, client_id: str) -> StoredLogin:
 
 
 def _print_code(sentence: str) -> None:
-    """Print to standard error; standard output contains only the token."""
+    """Print to standard error, because standard output must contain only the token."""
     click.echo(sentence, err=True)
 
 
 def _keyring() -> Keyring | None:
-    """Return the backend that the package `keyring` selects, or None without the package or a recommended backend.
+    """Return the backend that the package `keyring` selects. Return None if the package or a recommended backend is
+    missing.
 
     A recommended backend has priority 1 or more. Backends of lower priority store nothing, or use a file of their own.
     """
@@ -183,9 +184,9 @@ def _at(
     *,
     seconds: float | None = None,
 ) -> Answer:
-    """Return the result of `login_flow`, which calls the provider.
+    """Return the result of `login_flow`, which sends requests to the provider.
 
-    An error, or no result within `seconds`, ends the command.
+    An error ends the command, and so does a run longer than `seconds`.
     """
     from gateway.identity.oauth_client import DeviceLogin, LoginFailed, OAuthClient
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of subcommands to the management API, with the access token of the user who runs the command.
+"""Send requests of subcommands to the management API, with the access token of the user who runs the command.
 
 The gateway decides each request and records the user, as for every other client.
 """
@@ -28,7 +28,7 @@ _SECONDS = 30.0
 
 
 def at_a_gateway(command: Command) -> Command:
-    """Add the options that select the gateway and the user. The command gets `gateway` and `token`."""
+    """Add the options that select the gateway and the user. The command gets the parameters `gateway` and `token`."""
     for option in (
         click.option("--gateway", help="Address of the gateway. Default: the setting BASE_URI."),
         click.option(
@@ -42,7 +42,7 @@ def at_a_gateway(command: Command) -> Command:
 
 
 def gateway_address(given: str | None) -> str:
-    """Return the address of the gateway, `given` or that in the settings, without a final slash.
+    """Return the address of the gateway without a final slash: `given`, or else the address in the settings.
 
     A final `/catalog` is removed: engines have it in their configuration. A missing address ends the command.
     """
@@ -53,7 +53,9 @@ def gateway_address(given: str | None) -> str:
 
 
 def with_api(*, project: bool = True) -> Callable[[Command], Command]:
-    """Add the options that select the gateway, the user and, with `project`, the project. The command gets `api`."""
+    """Add the options that select the gateway, the user and, if `project` is set, the project. The command gets the
+    parameter `api`.
+    """
 
     def decorated(command: Command) -> Command:
         @wraps(command)
@@ -69,10 +71,11 @@ def with_api(*, project: bool = True) -> Callable[[Command], Command]:
 
 @dataclass(frozen=True)
 class Management:
-    """The management API of one gateway, for one user. `project` is the id of the project; None for the default.
+    """Client of the management API of one gateway, for one user. `project` is the id of the project; None for the
+    default.
 
-    `gateway` and `given_token` are the options. Without them the address in the settings and the stored login are used,
-    when the first request is sent. A missing address or login ends the command with a message.
+    `gateway` and `given_token` are the options of the command. Without them, the first request uses the address in the
+    settings and the stored login. A missing address or login ends the command with a message.
     """
 
     gateway: str | None
@@ -100,10 +103,10 @@ class Management:
         accepted: Collection[str] = (),
         seconds: float = _SECONDS,
     ) -> httpx2.Response:
-        """Return the response to a request below a part of the API.
+        """Send a request, and return its response. `below` is the part of the API that precedes `path`.
 
-        An error response ends the command with its message, unless its type is `accepted`. What its headers
-        contain about the caller is printed as a warning.
+        An error response ends the command with its message, unless its type is `accepted`. Facts about the caller in
+        its headers are printed as a warning.
         """
         import httpx2
 
@@ -123,7 +126,7 @@ class Management:
         return answer
 
     def pages(self, path: str, member: str, query: Mapping[str, str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the entries of all pages of a list. An error response ends the command with its message."""
+        """Yield the entries of all pages of a list. If an error is returned, the command ends with its message."""
         page: str | None = None
         while True:
             asked = {**(query or {}), **({} if page is None else {"pageToken": page})}
@@ -134,8 +137,8 @@ class Management:
                 return
 
     def path_of(self, noun: str, member: str, given: str) -> str:
-        """Return the path of an object by its id, or by its name in the list `member`. An unknown name ends the
-        command.
+        """Return the path of an object, which is given by its id, or by its name in the list `member`. An unknown name
+        ends the command.
         """
         if (id := as_uuid(given)) is not None:
             return f"/{noun}/{id}"
@@ -149,7 +152,7 @@ class Management:
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """A warehouse of the gateway."""
+    """A warehouse of the gateway, with its id and name."""
 
     id: str
     name: str
@@ -173,7 +176,7 @@ def warehouse_named(api: Management, place: str, name: str) -> Warehouse:
 
 
 def as_uuid(text: str) -> str | None:
-    """Return the text as a UUID in its usual form; None if it is none."""
+    """Return the text as a UUID in canonical form; None if it is not a UUID."""
     try:
         return str(UUID(text))
     except ValueError:
@@ -181,7 +184,7 @@ def as_uuid(text: str) -> str | None:
 
 
 def error_message(answer: httpx2.Response) -> str:
-    """Return the message of an error response, or its status if the response is not of the gateway.
+    """Return the message of an error response, or its status if the response does not come from the gateway.
 
     Messages repeat names that other users chose, so control characters are removed.
     """
@@ -193,10 +196,12 @@ def error_message(answer: httpx2.Response) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with a space for each control character, which could change what a terminal shows."""
+    """Return the text with each control character replaced by a space. Control characters could change what a terminal
+    shows.
+    """
     return "".join(char if char.isprintable() else " " for char in text)
 
 
 def line(*texts: object) -> str:
-    """Return the texts as one line for terminals and programs, separated by tabs."""
+    """Return the texts on one line, separated by tabs, for terminals and programs."""
     return "\t".join(printable(str(each)) for each in texts)

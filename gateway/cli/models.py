@@ -129,7 +129,7 @@ def model_rollback(by: str | None) -> None:
 
 @asynccontextmanager
 async def opened_models(settings: Settings) -> AsyncIterator[Models]:
-    """Open the primary and the OpenFGA of these settings for changes of models; close them at the end of the block."""
+    """Context manager. Open the primary database and OpenFGA for changes of models. Close them after the block."""
     from gateway.assembly.adapters import event_outbox
     from gateway.db.engine.database import Database
     from gateway.features.server.model_changes import Models, OpenFgaAddress
@@ -155,8 +155,8 @@ async def opened_models(settings: Settings) -> AsyncIterator[Models]:
 
 
 def about_models(work: Callable[[Settings], Coroutine[Any, Any, Answer]], settings: Settings | None = None) -> Answer:
-    """Return the result of `work` on models, with these settings or those of the environment. A refusal ends the
-    command with a message.
+    """Return the result of `work` on models. The settings are `settings`, or else those of the environment. A refusal
+    ends the command with a message.
     """
     from gateway.db.warehouses.models import SwitchedMeanwhile
     from gateway.features.server.model_changes import NoSuchModel, TuplesNotWritten
@@ -168,7 +168,9 @@ def about_models(work: Callable[[Settings], Coroutine[Any, Any, Answer]], settin
 
 
 def checked(directory: Path) -> dict[str, Any]:
-    """Return the compiled own model of a directory. A fault ends the command with a message: file, line and rule."""
+    """Return the compiled model in an operator's directory. A fault ends the command with a message: file, line and
+    rule.
+    """
     from gateway.fga.model_source import InvalidModel, checked_model
 
     with ends_on(InvalidModel, OSError):
@@ -176,7 +178,7 @@ def checked(directory: Path) -> dict[str, Any]:
 
 
 def operator() -> str:
-    """Return the account that runs the command: the default author of a record."""
+    """Return the account that runs the command. It is the default author of a record."""
     import getpass
 
     return getpass.getuser()

@@ -143,7 +143,7 @@ def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
 
 
 def _require_user(user_id: str) -> None:
-    """Raise click.UsageError if this is not a user id. Such an id would let no user bootstrap the server."""
+    """Raise click.UsageError if this is not a user id. With another text, no user could bootstrap the server."""
     import msgspec
 
     from gateway.access.tuples import require_valid_in_tuples

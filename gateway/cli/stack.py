@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands on the stack of this machine: ``lakegate up``, ``demo``, ``setup`` and ``status``."""
+"""The commands for the stack of this machine: ``lakegate up``, ``demo``, ``setup`` and ``status``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ DATA = click.option(
 
 
 def _redirect_uris(context: click.Context, parameter: click.Parameter, uris: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the addresses. Raises BadParameter for one that no browser could return to (RFC 6749 section 3.1.2)."""
+    """Return the redirect addresses. Raises BadParameter for an address to which no browser could return (RFC 6749
+    section 3.1.2).
+    """
     for uri in uris:
         parts = urlsplit(uri)
         if parts.scheme not in ("http", "https") or not parts.hostname or "#" in uri:
@@ -131,7 +133,7 @@ def _runs(process: int) -> bool:
 
 
 def _install(*, with_spark: bool = False) -> None:
-    """Install the missing programs of the stack. A failure ends the command with its remedy."""
+    """Install the missing programs of the stack. If that fails, the command ends with the remedy."""
     from rich.console import Console
 
     from lakegate.local.errors import StackError

@@ -25,7 +25,7 @@ _KINDS = ("warehouse", "namespace", "table", "view", "generic-table", "column")
 
 
 def _on_an_object(command: Command) -> Command:
-    """Add the options that select an object of a warehouse. The command gets `at`."""
+    """Add the options that select an object of a warehouse. The command gets the parameter `at`."""
     for option in (
         click.option("--column", help="Name of a column of the table."),
         click.option("--generic-table", type=click.UUID, help="Id of a generic table."),
@@ -139,7 +139,9 @@ def suggest(
 
 
 def _lines_by_name(api: Management, warehouse: UUID, table: UUID) -> Iterator[str]:
-    """Yield a line for each suggestion by names and types of columns: column, tag, reason, part of the name."""
+    """Yield a line for each suggestion by names and types of columns: column, tag, reason, and whether only a part of
+    the name matches.
+    """
     found = api.send("GET", f"/warehouse/{warehouse}/table/{table}/tag-suggestions").json()
     for each in found["suggestions"]:
         sure = "whole name" if each["whole-name"] else "part of the name"
@@ -147,7 +149,7 @@ def _lines_by_name(api: Management, warehouse: UUID, table: UUID) -> Iterator[st
 
 
 def _tag_path(at: Mapping[str, Any], name: str) -> str:
-    """Return the path of a tag on an object. `at` has the options of `_on_an_object`."""
+    """Return the path of a tag on an object. `at` has the values of the options of `_on_an_object`."""
     chosen = [kind for kind in ("namespace", "table", "view", "generic_table") if at[kind] is not None]
     if len(chosen) > 1 or (at["column"] is not None and chosen != ["table"]):
         raise click.UsageError(
@@ -176,7 +178,7 @@ def sample_lines(samples: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def samples_of_file(path: Path) -> dict[str, list[str]]:
-    """Return the first values of each column of a CSV or Parquet file. An unreadable file ends the command."""
+    """Return the first values of each column of a CSV or Parquet file. If it is unreadable, the command ends."""
     try:
         with path.open("rb") as file:
             is_parquet = file.read(len(_PARQUET)) == _PARQUET
@@ -186,7 +188,7 @@ def samples_of_file(path: Path) -> dict[str, list[str]]:
 
 
 def samples_of_table(management: Management, warehouse: str, table: str) -> dict[str, list[str]]:
-    """Return the first values of each column of a table, read with the caller's own rights.
+    """Return the first values of each column of a table, which is read with the caller's own rights.
 
     `warehouse` is a name, and `table` is NAMESPACE.TABLE. A refusal ends the command with its message.
     """
@@ -235,7 +237,7 @@ def _of_parquet(path: Path) -> dict[str, list[str]]:
 
 
 def _is_sampled(kind: pa.DataType) -> bool:
-    """Return True for texts and whole numbers, also with a dictionary: no rule matches other values."""
+    """Return True for texts and whole numbers, even if dictionary-encoded. No rule matches values of other types."""
     import pyarrow.types as types
 
     if types.is_dictionary(kind):

@@ -114,7 +114,7 @@ def tokens(listen: str, gateway: str, token_endpoint: str, credential: str, scop
 
 
 def _address(listen: str) -> tuple[str, int]:
-    """Return (host, port). Only loopback is accepted: the secret would cross the network without encryption."""
+    """Return (host, port). Only loopback addresses are accepted, because the secret is sent without encryption."""
     host, _, port = listen.rpartition(":")
     try:
         loopback = ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -155,7 +155,7 @@ async def _serve(
 
 
 def application(service: EngineTokens) -> web.Application:
-    """Return the HTTP application: `POST /tokens`, which logs neither a request nor a response."""
+    """Return the HTTP application with `POST /tokens`. It logs neither requests nor responses."""
     from aiohttp import web
 
     async def answer(request: web.Request) -> web.Response:

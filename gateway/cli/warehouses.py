@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate warehouse``: show and change its settings, by the requests of `lakegate apply`."""
+"""The commands ``lakegate warehouse``: show and change the settings of a warehouse, by the requests of `lakegate
+apply`.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ SETTINGS = (
 
 @dataclass(frozen=True, slots=True)
 class _Present:
-    """A warehouse that exists, with the ids that requests need."""
+    """An existing warehouse, with the ids that requests need."""
 
     api: Api
     resource: Resource
@@ -69,7 +71,7 @@ def show(warehouse: str, project: str | None, gateway: str | None, token: str | 
 
 
 def _setting_options(command: Command) -> Command:
-    """Add an option for each setting. Its value is that of the file, in YAML."""
+    """Add an option for each setting. Its value is written as in a file of `lakegate apply`, in YAML."""
     for name, form in reversed(SETTINGS):
         command = click.option(f"--{name}", metavar=form)(command)
     return command
@@ -118,7 +120,7 @@ def set_settings(
 
 @contextmanager
 def _present(name: str, project: str | None, gateway: str | None, token: str | None) -> Iterator[_Present]:
-    """Context manager. Return the warehouse with this name or id, with its settings. Errors end the command."""
+    """Context manager. Yield the warehouse with this name or id, with its settings. Errors end the command."""
     from gateway.apply.session import MANAGEMENT, Located
     from gateway.apply.state import Address, Kind, Resource
     from gateway.apply.warehouses import warehouse_fields
@@ -141,7 +143,7 @@ def _present(name: str, project: str | None, gateway: str | None, token: str | N
 
 
 def _desired(present: Resource, stated: Mapping[str, str]) -> Resource:
-    """Return the warehouse with the stated settings. Raises InvalidSource."""
+    """Return the warehouse with the settings that the options contain. Raises InvalidSource."""
     from gateway.apply.document import read_document
     from gateway.apply.kinds import desired_state
     from gateway.apply.source import InvalidSource, Source, read_source
