@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert stored events to messages, and split batches so that the order of each key is kept.
+"""Convert stored events to messages. Split batches so that the order of the events of each key is kept.
 
 Structured CloudEvents 1.0 are encoded with the official SDK, which validates their attributes.
 
@@ -27,7 +27,7 @@ _MAX_RUN: Final = 256
 
 
 def cloud_event(event: Event) -> CloudEvent:
-    """Return the event as the type of the official SDK.
+    """Return the event as a CloudEvent of the official SDK.
 
     Raises:
         EventRefused: an attribute is not valid in CloudEvents, or the data is no JSON.
@@ -54,21 +54,23 @@ def cloud_event(event: Event) -> CloudEvent:
 
 
 def structured(event: Event) -> bytes:
-    """Return the event in structured mode: one JSON document of the type `CONTENT_TYPE`. Raises EventRefused."""
+    """Return the event in the structured mode of CloudEvents: one JSON document of the type `CONTENT_TYPE`. Raises
+    EventRefused.
+    """
     from cloudevents.core.formats.json import JSONFormat
 
     return bytes(JSONFormat().write(cloud_event(event)))
 
 
 def attributes(event: Event) -> dict[str, str]:
-    """Return all attributes of the CloudEvent except its data and their content type."""
+    """Return all attributes of the CloudEvent except the content type of its data."""
     moment = event.time.astimezone(UTC).isoformat().replace("+00:00", "Z")
     required = {"specversion": "1.0", "id": str(event.id), "source": event.source, "type": event.type, "time": moment}
     return {**event.attributes, **required}
 
 
 def runs_of_distinct_keys(events: Sequence[Event], limit: int = _MAX_RUN) -> Iterator[Sequence[Event]]:
-    """Split a batch into consecutive runs of at most `limit` events, so that no run has two events of one key.
+    """Split a batch into consecutive runs of at most `limit` events. No run has two events with the same key.
 
     The events of a run can be sent together. If one of them fails, no later event of its key was stored before it.
     """

@@ -21,7 +21,7 @@ FIXED_OPTIONS = frozenset({"bootstrap.servers", "acks", "request.required.acks",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaTarget:
-    """Brokers and topic of one sink. `options` are those of librdkafka; `timeout` in seconds limits each run."""
+    """Brokers and topic of one sink. `options` are options of librdkafka. `timeout` limits each run, in seconds."""
 
     bootstrap: str
     topic: str
@@ -30,7 +30,7 @@ class KafkaTarget:
 
 
 class KafkaSink:
-    """Produce events to one topic in the binary mode of CloudEvents, acknowledged by all replicas in sync.
+    """Produces events to one topic in the binary mode of CloudEvents. All in-sync replicas must acknowledge each event.
 
     Source: https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/bindings/kafka-protocol-binding.md
     """
@@ -64,12 +64,12 @@ class KafkaSink:
             await asyncio.to_thread(self._find_topic)
 
     async def close(self) -> None:
-        """Close the producer. Every message was acknowledged or has failed before."""
+        """Close the producer. All messages have been acknowledged or have failed before."""
         async with self._lock:
             self._producer = None
 
     async def _send_run(self, run: Sequence[Event]) -> None:
-        """Produce events with distinct keys concurrently; raise the error of the first one that failed."""
+        """Produce events with distinct keys concurrently. Raise the error of the first event that failed."""
         outcomes = await asyncio.to_thread(self._produce, run)
         if len(run) > 1 and any(_is_too_large(outcome) for outcome in outcomes.values()):
             # A broker refuses a whole batch of messages, of which perhaps one alone is too large.
@@ -86,7 +86,7 @@ class KafkaSink:
                 raise EventRefused(event.id, f"its {len(event.data)} bytes exceed the limit of Kafka")
 
     def _produce(self, run: Sequence[Event]) -> dict[UUID, KafkaError | Exception | None]:
-        """Produce in a thread of its own; return the error or None for each event that was acknowledged or failed."""
+        """Produce the events in a separate thread. Return {event id: error, or None if the event was acknowledged}."""
         from confluent_kafka import KafkaException
 
         outcomes: dict[UUID, KafkaError | Exception | None] = {}
@@ -122,10 +122,10 @@ class KafkaSink:
             raise self._unavailable(problem)
 
     def _opened(self) -> Producer:
-        """Return the producer, a new one if the former lost its brokers.
+        """Return the producer. If it has lost its brokers, return a new one.
 
-        A broker that was restored from an old copy issues producer ids again. It takes events of two producers with the
-        same id for duplicates, and acknowledges them without storing them.
+        A broker that was restored from an old copy issues the same producer ids again. Events of two producers with one
+        id look like duplicates to it, which it acknowledges without storing them.
         """
         if self._producer is not None:
             self._producer.poll(0)  # calls `_cut_off` for errors since the last use

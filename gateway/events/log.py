@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event sink that writes each event to the log, for development and for collectors of logs.
 
-A log line is not acknowledged. So this sink is the only one that can lose events when the machine fails.
+Log lines are not acknowledged. So this is the only sink that can lose events when the machine fails.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _log = structlog.get_logger("events.log")
 
 
 class LogSink:
-    """Write each event as a structured CloudEvent in the log event `event.published`."""
+    """Writes each event as a structured CloudEvent in the log event `event.published`."""
 
     def __init__(self, name: str) -> None:
         self._name = name

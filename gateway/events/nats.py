@@ -36,7 +36,7 @@ class NatsTarget:
 
 
 class NatsSink:
-    """Publish events to a stream of JetStream, each as one structured CloudEvent."""
+    """Publishes events to a stream of JetStream, each as one structured CloudEvent."""
 
     def __init__(self, name: str, target: NatsTarget) -> None:
         self._name = name
@@ -91,7 +91,7 @@ class NatsSink:
             raise self._unavailable(error) from error
 
     async def _send_run(self, client: Client, run: Sequence[Event]) -> None:
-        """Publish events with distinct keys concurrently; raise the error of the first one that failed."""
+        """Publish events with distinct keys concurrently. Raise the error of the first event that failed."""
         publications = [self._publish(client, event) for event in run]
         outcomes = await asyncio.gather(*publications, return_exceptions=True)
         failures = [outcome for outcome in outcomes if outcome is not None]
@@ -120,7 +120,9 @@ class NatsSink:
             raise self._unavailable(error) from error
 
     async def _connected(self) -> Client:
-        """Return the open connection, or open one. It never reconnects, because that would send old messages again."""
+        """Return the open connection, or open a new one. A connection does not reconnect itself, because that would
+        send old messages again.
+        """
         if self._client is not None and self._client.is_connected:
             return self._client
         await self._drop()
@@ -164,4 +166,4 @@ class NatsSink:
 
 
 async def _ignore(error: Exception) -> None:
-    """Ignore an error that the library reports outside a call. The call itself fails and reports it."""
+    """Ignore an error that the library reports outside of a call. The call fails too, and reports the error."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The port of event sinks: the event that is sent, and the errors of a sink."""
+"""The interface of event sinks: the event that is sent, and the errors of a sink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """A CloudEvent that is stored, ready to be sent."""
+    """A stored CloudEvent, ready to be sent."""
 
     id: UUID
     """A UUIDv7. Duplicates have the same id."""
@@ -30,7 +30,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SinkUnavailable(Exception):
-    """Error of a sink that stored an unknown part of the batch. Send the batch again later.
+    """It is unknown which part of the batch the sink has stored. Send the batch again later.
 
     The first `stored` events of the batch are certainly stored, and need not be sent again.
     """
@@ -39,7 +39,7 @@ class SinkUnavailable(Exception):
 
 
 class EventRefused(Exception):
-    """Error for one event that the sink will never accept. The events before it in the batch are stored."""
+    """The sink will never accept this one event. The events before it in the batch are stored."""
 
     def __init__(self, event_id: UUID, reason: str) -> None:
         super().__init__(f"event {event_id} is refused: {reason}")

@@ -68,7 +68,7 @@ class WebhookSink:
         return self._name
 
     async def send(self, events: Sequence[Event]) -> None:
-        """Send the events in this order. Raises SinkUnavailable and EventRefused as `EventSink.send` describes."""
+        """Send the events in order. Raises SinkUnavailable and EventRefused as `EventSink.send` describes."""
         sent = 0
         while sent < len(events):
             try:
@@ -89,9 +89,9 @@ class WebhookSink:
         return 1
 
     async def _send_batch(self, events: Sequence[Event]) -> int:
-        """Send the events, or only the first of them, in one request. Return the number of those that were sent.
+        """Send the first events in one request. Return the number of sent events.
 
-        A refused batch is sent in halves, until the refused event is alone and all before it are stored.
+        A refused batch is split in halves, until the refused event is alone and all events before it are stored.
         """
         bodies: list[bytes] = []
         for event in events:
@@ -111,7 +111,9 @@ class WebhookSink:
         return await self._send_batch(events[: len(bodies) // 2])
 
     async def _post(self, id: UUID, body: bytes, content_type: str) -> int:
-        """Send a signed message and return the status, of success or of refusal. Raises SinkUnavailable for others."""
+        """Send a signed message. Return a status that means success or refusal. Raises SinkUnavailable for any other
+        status.
+        """
         # A retry has a new timestamp, because receivers reject old ones. The id is the same, so they find duplicates.
         timestamp = int(self._clock())
         headers = {
@@ -126,7 +128,9 @@ class WebhookSink:
         return status
 
     async def _status(self, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send the request and return the status. It is known before the body, so a broken body does not matter."""
+        """Send the request and return the status. The status is received before the body, so an incomplete body is not
+        an error.
+        """
         status: int | None = None
         try:
             # The timeout of the client limits each read, so it alone does not end a server that sends byte by byte.
@@ -142,7 +146,7 @@ class WebhookSink:
         return status
 
     async def check(self) -> None:
-        """Raise SinkUnavailable if no HTTP server answers at the URL."""
+        """Raise SinkUnavailable if no HTTP server responds at the URL."""
         try:
             await self._client.head(self._url)
         except httpx2.HTTPError as error:
@@ -154,7 +158,7 @@ class WebhookSink:
 
 
 def _first_batch(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the first events whose data fit into one request; at least one."""
+    """Return the first events whose data fit into one request, but at least one event."""
     size = 0
     for number, event in enumerate(events):
         size += len(event.data)
@@ -164,7 +168,7 @@ def _first_batch(events: Sequence[Event]) -> Sequence[Event]:
 
 
 async def _read_start(answer: httpx2.Response) -> None:
-    """Read a short response to its end. A longer one is not read further, and its connection is closed."""
+    """Read a short response to its end. Do not read a longer one: its connection is closed."""
     if answer.is_stream_consumed:
         return
     read = 0

@@ -147,12 +147,12 @@ def resource_types() -> ScimResourceTypeList:
 
 
 def resource_type(name: str) -> ScimResourceType:
-    """Return the resource type with this name, in any letter case. Raises NoSuchResource."""
+    """Return the resource type with this name, whose letter case is ignored. Raises NoSuchResource."""
     return _named(name, resource_types().resources)
 
 
 def schema(urn: str) -> ScimSchema:
-    """Return the schema with this URN, in any letter case. Raises NoSuchResource."""
+    """Return the schema with this URN, whose letter case is ignored. Raises NoSuchResource."""
     return _named(urn, schemas().resources)
 
 

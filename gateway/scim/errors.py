@@ -78,7 +78,7 @@ class VersionChanged(ScimError, code=412, type="ScimVersionChanged"):
 
 
 class NotProvisioned(ScimError, code=403, type="ScimNotProvisioned"):
-    """The settings do not allow provisioning by the caller's provider: they name no SCIM attribute for its users."""
+    """The settings do not allow provisioning by the caller's provider: they have no SCIM attribute for its users."""
 
 
 class NotSupported(ScimError, code=501, type="ScimNotSupported"):
@@ -98,5 +98,5 @@ _NOT_SERVED: Final = {
 
 
 def not_supported(path: str) -> NotSupported | None:
-    """Return the error for a SCIM path that this server does not serve; None for any other path."""
+    """Return the error for a SCIM path that this server does not support; None for any other path."""
     return NotSupported(_NOT_SERVED[path]) if path in _NOT_SERVED else None

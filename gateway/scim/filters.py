@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parser of the SCIM filters that providers send: equality conditions, joined by `and` (RFC 7644, section 3.4.2.2)."""
+"""Parse the SCIM filters that providers send: equality conditions, joined by `and` (RFC 7644, section 3.4.2.2)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Condition:
 def parse(text: str | None, known: frozenset[str]) -> tuple[Condition, ...]:
     """Return the conditions of a filter, all of which must hold; an empty tuple if `text` is None.
 
-    `known`: the attributes that the filter may name. Raises InvalidFilter.
+    `known` are the attributes that the filter may use. Raises InvalidFilter.
     """
     if text is None:
         return ()
@@ -90,17 +90,19 @@ def _condition(matched: re.Match[str], known: frozenset[str]) -> Condition:
 
 
 def bare(path: str) -> str:
-    """Return an attribute path without the URN of a core schema in front of it."""
+    """Return an attribute path without the URN of a core schema at its start."""
     return _CORE.sub("", path)
 
 
 def is_core(path: str) -> bool:
-    """Return True if the path is the URN of a core schema alone. Such a path addresses all attributes of the schema."""
+    """Return True if the path consists only of the URN of a core schema. Such a path addresses all attributes of the
+    schema.
+    """
     return _CORE.fullmatch(f"{path.strip().removesuffix(':')}:") is not None
 
 
 def _text(literal: str) -> str:
-    """Decode a JSON string. Raises InvalidFilter, also for U+0000, which PostgreSQL cannot store."""
+    """Decode a JSON string. Raises InvalidFilter, even for U+0000, which PostgreSQL cannot store."""
     try:
         text = msgspec.json.decode(literal, type=str)
     except (msgspec.DecodeError, UnicodeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Application of SCIM patches (RFC 7644, section 3.5.2), in the forms that Entra ID and Okta send.
+"""Apply SCIM patches (RFC 7644, section 3.5.2), in the forms that Entra ID and Okta send.
 
 Entra ID capitalises the names of operations and sends booleans as text. It addresses one email by
 `emails[type eq "work"].value`. It also uses paths as keys of the value of an operation without a path. Okta replaces
@@ -61,7 +61,7 @@ class _Path(msgspec.Struct, frozen=True):
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """One change of one attribute."""
+    """One change of one attribute, as a part of a patch operation."""
 
     op: str
     path: _Path
@@ -69,14 +69,16 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 def patched_user(user: User, request: PatchRequest) -> User:
-    """Return the user after all operations. If it raises ScimError, the caller must change nothing."""
+    """Return the user after all operations. If ScimError is raised, the caller must change nothing."""
     for step in _steps(request):
         user = _user_step(user, step)
     return user
 
 
 def patched_group(request: PatchRequest) -> Group:
-    """Return the changes of a group by all operations. If it raises ScimError, the caller must change nothing."""
+    """Return the changes that all operations make to a group. If ScimError is raised, the caller must change
+    nothing.
+    """
     group, entries = Group(), 0
     for step in _steps(request):
         if step.path.attribute.partition(".")[0] == "members":
@@ -246,7 +248,7 @@ def _emails(emails: tuple[Email, ...], step: _Step) -> tuple[Email, ...]:
 
 
 def _changed(chosen: Sequence[Email], step: _Step) -> tuple[Email, ...]:
-    """Return the chosen emails with the new value, or a new email if none was chosen."""
+    """Return the selected emails with the new value. If none was selected, return a new email."""
     of = step.path.of or "value"
     type = step.path.value if step.path.by == "type" else None
     if of == "value":
@@ -297,7 +299,7 @@ def _group_step(group: Group, step: _Step) -> Group:
 
 
 def _member_ids(step: _Step) -> frozenset[str]:
-    """Return the ids of the members that a step names; an empty set if it addresses all members."""
+    """Return the ids of the members that a step contains. An empty set means that it addresses all members."""
     path = step.path
     if path.attribute != "members" or path.of is not None or (path.by is not None and path.by != "value"):
         raise InvalidPath(
@@ -344,7 +346,7 @@ def _optional(step: _Step) -> str | None:
 
 
 def _single(value: Any) -> Any:
-    """Return a single value, also from the list with one object that Entra ID sends instead."""
+    """Return a single value. Accept it in a list with one object too, as Entra ID sends it."""
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and "value" in value[0]:
         return value[0]["value"]
     return value

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parsing of request bodies, with limits on their size. Letter case of names is ignored (RFC 7643, section 2.1).
+"""Parse request bodies, with limits on their size. The letter case of attribute names is ignored (RFC 7643, section
+2.1).
 
-Validation of attribute values. Identifying text is checked strictly, descriptive text is cleaned.
+Attribute values are validated too: identifying text is checked strictly, and descriptive text is cleaned.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def identifying(value: object, attribute: str, *, longest: int = MAX_TEXT) -> st
 
 
 def describing(value: object, attribute: str) -> str | None:
-    """Return text for display, cleaned and shortened; None if nothing remains. Raises InvalidValue for another type."""
+    """Return text for display, cleaned and cut to a maximum length. Return None if nothing remains. Raises InvalidValue
+    for another type.
+    """
     if value is None:
         return None
     if not isinstance(value, str):
@@ -49,7 +52,7 @@ def describing(value: object, attribute: str) -> str | None:
 
 
 def boolean(value: Any, attribute: str) -> bool:
-    """Return a boolean, also from its name as text, which Entra ID sends. Raises InvalidValue."""
+    """Return a boolean. Accept the texts of booleans too, which Entra ID sends. Raises InvalidValue."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in _BOOLEANS:
@@ -140,7 +143,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def joining(self) -> frozenset[str]:
-        """Return the ids of all users that the change names as members."""
+        """Return the ids of all users that the change makes members."""
         return (self.only or frozenset()) - self.remove | self.add
 
 
@@ -206,7 +209,7 @@ def emails_of(bodies: Sequence[EmailBody]) -> tuple[Email, ...]:
 
 
 def one_primary(emails: Iterable[Email]) -> tuple[Email, ...]:
-    """Return the emails with `primary` kept on the last primary one only.
+    """Return the emails. If several are marked as primary, only the last one stays so.
 
     At most one email is primary (RFC 7643, section 2.4). A new primary email replaces the earlier one (RFC 7644,
     section 3.5.2).

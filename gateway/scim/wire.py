@@ -4,7 +4,7 @@
 Unknown attributes of requests are ignored (`reading.py`), because providers send every attribute that their
 configuration maps. Responses omit attributes that are UNSET.
 
-Selection of the attributes of a response: `attributes` and `excludedAttributes` (RFC 7644, section 3.9).
+The module also selects the attributes of a response by `attributes` and `excludedAttributes` (RFC 7644, section 3.9).
 """
 
 from __future__ import annotations
@@ -227,7 +227,9 @@ class Selection:
 
     @classmethod
     def of(cls, only: Iterable[str], except_attributes: Iterable[str]) -> Selection:
-        """Create a selection from names as sent: in any letter case, with or without the URN of the core schema."""
+        """Create a selection from names as clients send them: in any letter case, with or without the URN of the core
+        schema.
+        """
         some, others = (frozenset(bare(each).lower() for each in names) for names in (only, except_attributes))
         return cls(some, others, _above(some), _above(others))
 
@@ -239,7 +241,7 @@ class Selection:
         return not self.only or name in self.above_only or not self.only.isdisjoint((name, name.partition(".")[0]))
 
     def narrowed(self, resource: StructT) -> StructT:
-        """Return the resource with its selected attributes. `schemas` and `id` are always included."""
+        """Return the resource reduced to its selected attributes. `schemas` and `id` are always included."""
         return self._narrowed(resource, "") if self.only or self.except_attributes else resource
 
     def _narrowed(self, value: StructT, above: str) -> StructT:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Interfaces of storage credentials and of remote signing. The `repr` of a credential shows no secret.
 
-A provider reads the request (`gateway/storage/<provider>/signed_request.py`), which tells what it does to which keys.
-Only a request that was read completely is signed: everything that a provider does not know is refused.
+To sign a request, a provider parses it and returns its action and its keys. Only a completely parsed request is signed:
+everything that the provider does not know is refused.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class AccessLevel(StrEnum):
-    """Permitted file operations of a credential. `read-write` can create and overwrite files, but not delete them."""
+    """File operations that a credential permits. `read-write` can create and overwrite files, but not delete them."""
 
     READ = "read"
     READ_WRITE = "read-write"
@@ -44,7 +44,7 @@ class AccessLevel(StrEnum):
 
 
 class Credential(Protocol):
-    """A credential for a store: the stored one of a warehouse, or a temporary one."""
+    """A credential for a store: the stored credential of a warehouse, or a temporary one."""
 
     provider: ClassVar[str]
     """The type of the storage profiles that the credential is for."""
@@ -79,17 +79,17 @@ class Redacted:
 
 
 def digest_of(*parts: str) -> str:
-    """Return SHA-256 over the parts, each prefixed by its length, in hexadecimal digits."""
+    """Return the SHA-256 of the parts, each prefixed by its length, in hexadecimal digits."""
     framed = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
     return hashlib.sha256(framed).hexdigest()
 
 
 class RequestUriMismatch(CatalogError, code=400):
-    """The request is for another server, container or key than those of the table."""
+    """The request is for a server, container or key that does not belong to the table."""
 
 
 class RegionMismatch(CatalogError, code=400):
-    """The request is for another region than that of the storage profile."""
+    """The request is for a region other than that of the storage profile."""
 
 
 class ListWithoutPrefix(CatalogError, code=400):
@@ -101,15 +101,15 @@ class InvalidListPrefix(CatalogError, code=400):
 
 
 class UnsupportedListParameter(CatalogError, code=400):
-    """A list request has a parameter that is not allowed, or a value of one."""
+    """A list request has a parameter, or a value of a parameter, that is not allowed."""
 
 
 class RepeatedListParameter(CatalogError, code=400):
-    """A parameter occurs more than once. Stores differ in the one they use."""
+    """A parameter occurs more than once. Stores differ in which occurrence they use."""
 
 
 class UnsupportedSignRequest(CatalogError, code=400):
-    """The request has a method, parameter, header or body that is not signed."""
+    """The request has a method, parameter, header or body that the gateway does not sign."""
 
 
 class RemoteSigningDisabled(CatalogError, code=403):
@@ -121,7 +121,7 @@ class SignWithoutCredentials(CatalogError, code=412):
 
 
 class SignedAction(StrEnum):
-    """State what a request does to the files of a table."""
+    """The effect of a request on the files of a table."""
 
     READ = "read"
     WRITE = "write"
@@ -129,7 +129,7 @@ class SignedAction(StrEnum):
 
     @property
     def level(self) -> AccessLevel:
-        """Return the lowest access level that allows the action."""
+        """Return the lowest access level that permits the action."""
         match self:
             case SignedAction.READ:
                 return AccessLevel.READ
@@ -157,11 +157,11 @@ class UnsignedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """A request that was read completely and lies inside of the table.
+    """A request that was parsed completely and concerns only the table.
 
-    `uri`: its canonical form, which the client must send. `headers`: those to sign, by their names in lower case.
-    `payload`: the hash of the body in hexadecimal digits, or the text for a body that is not part of the signature.
-    `keys`: for the audit record, the keys of the objects; the prefix for a list.
+    `uri`: its canonical form, which the client must send. `headers`: the headers to sign, by their names in lower case.
+    `payload`: the hash of the body in hexadecimal digits, or the text that stands for an unsigned body. `keys`: the
+    keys of the objects for the audit record; for a list, the prefix.
     """
 
     action: SignedAction

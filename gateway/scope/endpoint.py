@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of the hosts and addresses in storage profiles, and the addresses of stores that the operator sets.
+"""Check the hosts and addresses in storage profiles, and the addresses of stores that the operator sets.
 
-The gateway connects to the endpoints of a profile with credentials. Without these checks, the author of a profile could
-make the gateway connect to addresses that the author cannot reach. No setting allows these addresses:
+The gateway connects to the endpoints of a profile with credentials. Without these checks, the creator of a profile
+could make the gateway connect to addresses that the creator cannot reach. No setting allows these addresses:
 
 - link-local addresses (metadata services of clouds and containers) and site-local addresses,
 - metadata services with other addresses or names,
@@ -12,8 +12,8 @@ make the gateway connect to addresses that the author cannot reach. No setting a
 Loopback, private and unique local addresses are refused unless the operator lists their network. The addresses of a
 host name are checked when it is resolved: the code that connects (`storage/connector.py`) calls `refuse_address`.
 
-They are settings of the operator and no part of a storage profile, so the networks that profiles may name do not limit
-them. Plain HTTP is allowed on loopback only: everywhere else it would send tokens and files unencrypted.
+The operator's own addresses of stores are settings and not part of a storage profile, so the allowed networks do not
+apply to them. They may use plain HTTP only on loopback: elsewhere it would send tokens and files unencrypted.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _NUMERIC: Final = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*", r
 
 @dataclass(frozen=True, slots=True)
 class EndpointRules:
-    """Networks that storage profiles may name in addition to public addresses."""
+    """Networks whose addresses storage profiles may use in addition to public addresses."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
 
@@ -110,7 +110,9 @@ RouteTo = Callable[[str], EndpointRoute]
 
 
 def parse_networks(texts: Sequence[str]) -> EndpointRules:
-    """Parse networks in CIDR form, such as `10.1.0.0/16` or `fd00::/8`. Raises ValueError that names an invalid one."""
+    """Parse networks in CIDR form, such as `10.1.0.0/16` or `fd00::/8`. Raises ValueError with the first invalid
+    one.
+    """
     networks = []
     for text in texts:
         try:
@@ -173,7 +175,7 @@ def _never_allowed(address: IPv4Address | IPv6Address) -> bool:
 
 
 def _local_translations(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses that a local NAT64 address may translate to (RFC 6052, section 2.2).
+    """Return the IPv4 addresses to which a local NAT64 address may translate (RFC 6052, section 2.2).
 
     The length of the prefix is unknown, so these are candidates. They are used only to refuse addresses.
     """
@@ -221,9 +223,9 @@ ACCOUNT: Final = "{account}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreAddresses:
-    """The addresses of one provider. None: the provider's own.
+    """The operator's addresses of one provider. None means the provider's own.
 
-    `files` is the address of the store, `tokens` that of its authorization server.
+    `files` is the address of the store, `tokens` the address of its authorization server.
     """
 
     files: str | None = None
@@ -241,7 +243,7 @@ NO_ADDRESSES: Final = StoreAddresses()
 def parse_store_address(text: str, *, account: bool = False) -> str:
     """Return the address without a trailing slash. With `account` it must contain `{account}`.
 
-    Raises ValueError that says what is wrong. The form is `scheme://host[:port][/path]`.
+    The form is `scheme://host[:port][/path]`. Raises ValueError that tells what is wrong.
     """
     filled = text.replace(ACCOUNT, "account") if account else text
     if account and text.count(ACCOUNT) != 1:

@@ -25,4 +25,6 @@ class StorageTypeNotSupported(CatalogError, code=400):
 
 
 class PolicyTooLarge(CatalogError, code=400):
-    """The session policy for a location is larger than the store accepts. It never grants more to be shorter."""
+    """The session policy for a location is larger than the store accepts. The gateway never widens a policy to make it
+    shorter.
+    """

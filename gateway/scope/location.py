@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locations in a store, and layouts of default locations. A credential can be confined to every `Location`.
+"""Locations in a store, and layouts of default locations. Every `Location` can be the scope of a credential.
 
 A `Location` has at least one path segment, so it is never a whole store. The root of a store is a `BaseLocation`, which
 no policy builder accepts. Locations are compared by segments and not as text, so `t1` does not contain `t10`.
 
-Rules of one provider alone, such as the form of an authority, are in the `Scheme` of that provider.
+Rules of a single provider, such as the form of an authority, are in the `Scheme` of that provider.
 
 Two rules are stricter than those of the stores. They refuse characters that clients and stores interpret differently.
 If a check and the store interpret a key differently, a credential can reach files outside of its scope.
@@ -60,7 +60,7 @@ _NEVER_ENCODED: Final = b"/\\.\x7f" + bytes(range(0x20))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scheme:
-    """Rules of one provider for its locations (RFC 3986, section 3.1).
+    """Rules of one provider for its locations (the scheme of a URI: RFC 3986, section 3.1).
 
     `names`: accepted names of the scheme, the canonical one first. `check_authority` raises InvalidLocation for an
     invalid authority. `max_path_bytes`: limit on the length of a path. `path_noun` and `root_noun`: words for a path
@@ -82,7 +82,7 @@ class Scheme:
         return self.names[0]
 
     def writes(self, text: str) -> bool:
-        """Return True if `text` starts as a location of this scheme, under any of its names and in any letter case."""
+        """Return True if `text` starts with one of the scheme's names, in any letter case."""
         return self._after_name(text) is not None
 
     def parse(self, text: str, *, escapes_known: bool = False) -> "Location":
@@ -103,7 +103,7 @@ class Scheme:
         return Location(self, authority, segments)
 
     def _after_name(self, text: str) -> str | None:
-        """Return the authority and path as written; None for another scheme."""
+        """Return the authority and path exactly as written; None if `text` has another scheme."""
         name, _, rest = text.partition(":")
         if not name.isascii() or name.lower() not in self.names:
             return None
@@ -151,7 +151,8 @@ class BaseLocation:
 
     @property
     def overlap_key(self) -> str:
-        """Return `authority/path/` after `fold`. Two locations overlap exactly if one key starts with the other.
+        """Return `authority/path/` after `fold`. Two locations overlap if and only if one of their keys starts with the
+        other.
 
         In SQL, compare keys with `starts_with` or a key range. LIKE is wrong, because a key may contain `_` and `%`.
         """
@@ -171,7 +172,7 @@ class BaseLocation:
     def overlaps(self, other: "BaseLocation") -> bool:
         """Return True if one location equals or contains the other.
 
-        Differences that `fold` removes do not count, such as letter case and Unicode composition.
+        Differences that `fold` removes are ignored, such as letter case and Unicode composition.
         """
         mine, theirs = self.overlap_key, other.overlap_key
         return mine.startswith(theirs) or theirs.startswith(mine)
@@ -225,7 +226,7 @@ def fold(text: str) -> str:
 
 
 def refuse_pattern_characters(segment: str) -> None:
-    """Raise `InvalidLocation` for a pattern character. Stores whose policies cannot escape it need this check."""
+    """Raise `InvalidLocation` for a pattern character. For stores whose policies cannot escape pattern characters."""
     found = sorted(PATTERN_CHARACTERS.intersection(segment))
     if found:
         raise InvalidLocation(
@@ -254,7 +255,8 @@ def check_segment(segment: str) -> None:
 
 
 def _check_encoded(segment: str) -> None:
-    """Refuse percent encodings that become a separator, dot or control character after any number of decodings.
+    """Raise InvalidLocation for a percent encoding that any number of decodings turns into a separator, dot or control
+    character.
 
     Other encodings are allowed. Percent-encoded names contain `%20` or `%2A`, and clients that do not decode them are
     not affected.
@@ -273,13 +275,15 @@ def _check_encoded(segment: str) -> None:
 
 
 def alternatives(names: tuple[str, ...]) -> str:
-    """Return the starts of locations with these scheme names, as text for a message: `a://, b:// or c://`."""
+    """Return text for a message about these scheme names: `a://, b:// or c://`."""
     *first, last = (f"{name}://" for name in names)
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def shown(text: str) -> str:
-    """Return the text for messages and logs: quoted, cut to 120 characters, with all but printable ASCII escaped."""
+    """Return the text in a form for messages and logs: quoted, cut to 120 characters, all but printable ASCII
+    escaped.
+    """
     return ascii(text if len(text) <= 120 else text[:117] + "...")
 
 

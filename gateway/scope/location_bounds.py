@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that locations in a metadata document or commit lie inside the location of the table or view."""
+"""Check that the locations in a metadata document or commit lie inside the location of the table or view."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["location_of_document", "require_inside"]
 
 
 def require_inside(profile: StorageProfile, location: Location, locations: Iterable[LocationSource]) -> None:
-    """Refuse path properties that lead out of the table's own location (LG-LOC-04, LG-LOC-05 in docs/threats.md).
+    """Raise InvalidLocation if a path property leads out of the table's own location (LG-LOC-04, LG-LOC-05 in
+    docs/threats.md).
 
-    Raises InvalidLocation that names the property.
+    The message names the property.
     """
     for source in locations:
         try:
@@ -28,9 +29,9 @@ def require_inside(profile: StorageProfile, location: Location, locations: Itera
 
 
 def location_of_document(profile: StorageProfile, text: str, file: Location) -> Location:
-    """Return the location that the metadata document `file` names in `text`.
+    """Return the location in the text of the metadata document `file`.
 
-    Raises InvalidLocation unless it is below the base location of `profile` and contains the document.
+    Raises InvalidLocation unless it is below the base location of `profile`, and the document lies in it.
     """
     location = profile.parse_location(text)
     if not location.contains(file, strict=True):

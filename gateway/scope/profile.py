@@ -63,11 +63,10 @@ class StorageRules:
 
     `endpoints`: networks in which endpoints may lie. `directories`: absolute paths below which warehouses on the
     gateway's own machine may lie. An empty tuple allows no such warehouse, None allows any path. `roots`: the same for
-    locations `scheme://host[:port]/path` in file systems that the gateway opens with its own identity.
-    `identities`: the rules for credentials that are the gateway's own identity in a cloud, by the type of storage
-    profiles; None allows every one. `hosts`: hosts of stores that profiles may
-    name in addition to those of the provider; None allows any. `extensions`: the types of storage profiles of other
-    packages that are enabled; None allows any.
+    locations `scheme://host[:port]/path` in file systems that the gateway opens with its own identity. `identities`:
+    the rules for credentials that are the gateway's own identity in a cloud, by the type of storage profiles; None
+    allows every one. `hosts`: hosts of stores that profiles may name in addition to those of the provider; None allows
+    any. `extensions`: the types of storage profiles of other packages that are enabled; None allows any.
     """
 
     endpoints: EndpointRules = DEFAULT_RULES
@@ -93,9 +92,9 @@ STORED: Final = StorageRules(
 
 
 def parse_directories(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths after a check that each is absolute and canonical, such as `/srv/lake`.
+    """Check that each path is absolute and canonical, such as `/srv/lake`, and return the paths.
 
-    Raises ValueError that names an invalid one.
+    Raises ValueError with the first invalid path.
     """
     for text in texts:
         root, *segments = text.split("/")
@@ -117,9 +116,9 @@ def check_authority(text: str) -> None:
 
 
 def parse_roots(texts: Sequence[str], scheme: str) -> tuple[str, ...]:
-    """Return the locations after a check that each has the form `scheme://host[:port]/path` and is canonical.
+    """Check that each location is canonical and has the form `scheme://host[:port]/path`, and return the locations.
 
-    Raises ValueError that names an invalid one, or two spellings of one host.
+    Raises ValueError with the first invalid location, or with two spellings of one host.
     """
     spellings: dict[str, str] = {}
     for text in texts:
@@ -163,14 +162,18 @@ class Downscoping:
 
 @dataclass(frozen=True, slots=True)
 class NoVending:
-    """A warehouse that vends no credentials. `reason` is text for the audit, `skipped` for the validation report."""
+    """A warehouse that vends no credentials. `reason` is text for the audit record, `skipped` for the validation
+    report.
+    """
 
     reason: str
     skipped: str
 
 
 class StorageProfile(Protocol):
-    """The storage of a warehouse, as its provider describes it. A frozen struct that is stored and sent as JSON."""
+    """The storage of a warehouse, as its provider describes it. It is a frozen struct that is stored and sent as
+    JSON.
+    """
 
     provider: ClassVar[str]
     """The `type` of the profile."""
@@ -192,12 +195,12 @@ class StorageProfile(Protocol):
 
     @property
     def downscoping(self) -> Downscoping | NoVending:
-        """Return the confinement of credentials, or the reason why none are vended."""
+        """Return how credentials are limited to a location, or the reason why none are vended."""
         ...
 
     @property
     def own_access(self) -> Credential | None:
-        """Return the credential that the gateway uses when none is stored; None if it has none."""
+        """Return the credential that the gateway uses if none is stored; None if there is no such credential."""
         ...
 
     def base_location(self) -> BaseLocation:
@@ -205,7 +208,7 @@ class StorageProfile(Protocol):
         ...
 
     def parse_location(self, text: str) -> Location:
-        """Parse a location that a client sent. Raises InvalidLocation unless it lies strictly below the base."""
+        """Parse a location of a client. Raises InvalidLocation unless it lies strictly below the base location."""
         ...
 
     def check(self, rules: StorageRules) -> None:
@@ -217,7 +220,7 @@ class StorageProfile(Protocol):
         ...
 
     def endpoints(self) -> Mapping[str, str]:
-        """Return the servers that the profile names, as audit details. Default servers of the provider are left out."""
+        """Return the servers in the profile, as audit details. Default servers of the provider are left out."""
         ...
 
     def client_properties(
@@ -225,13 +228,13 @@ class StorageProfile(Protocol):
     ) -> dict[str, str]:
         """Return the properties for access to the storage, for clients (`config` in Iceberg REST).
 
-        They include keys, expiry and `refresh_endpoint` only with `temporary`.
+        They include keys, expiry and `refresh_endpoint` only if `temporary` is given.
         """
         ...
 
 
 def longest_life(profile: StorageProfile) -> int:
-    """Return the longest lifetime in seconds of a credential that the warehouse vends; 0 if it vends none."""
+    """Return the longest lifetime, in seconds, of a credential that the warehouse can vend; 0 if it vends none."""
     match profile.downscoping:
         case Downscoping(seconds=seconds):
             return seconds
@@ -240,6 +243,8 @@ def longest_life(profile: StorageProfile) -> int:
 
 
 def key_seconds(profile: StorageProfile) -> int:
-    """Return the seconds for which keys vended now may work, clock tolerance included; 0 if none are vended."""
+    """Return for how many seconds keys that are vended now may work, including clock tolerance; 0 if none are
+    vended.
+    """
     longest = longest_life(profile)
     return longest + CLOCK_TOLERANCE_SECONDS if longest else 0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The port of secret stores, and their errors.
+"""The interface of secret stores, and their errors.
 
-A store keeps the content of a storage credential under an id. The row of the id, with the name of its store, is always
-in PostgreSQL: it says which credentials exist, and which of them are unused and can be deleted. A package outside of
-Lakegate can provide a store (docs/secrets.md, "A secret store of your own").
+A store keeps the content of a storage credential under an id. PostgreSQL always has a row for the id, with the name of
+its store. The rows show which credentials exist, and which are unused and can be deleted. A package outside of Lakegate
+can provide a store (docs/secrets.md, "A secret store of your own").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class SecretUnreadable(Exception):
 
 
 class SecretStoreUnavailable(CatalogError, code=503, type="ServiceUnavailableException"):
-    """The store did not respond in time, or reported an outage. A write may have happened, and may still happen."""
+    """The store did not respond in time, or reported an outage. A write may have been made, or may still be made."""
 
 
 class SecretStoreRefused(CatalogError, code=503, type="ServiceUnavailableException"):
@@ -39,18 +39,18 @@ class SecretStore(Protocol):
     """A store of secrets. Its methods run in the event loop of one process, and must not block it.
 
     Every method raises SecretStoreUnavailable for an outage and SecretStoreRefused for a wrong configuration. It ends
-    within seconds: a request waits for it. No message of an error contains a secret.
+    within seconds, because a request waits for it. No error message contains a secret.
     """
 
     @property
     def name(self) -> str:
-        """Return the name of the store in the setting SECRET_BACKEND, which its credentials are recorded with."""
+        """Return the store's name in the setting SECRET_BACKEND. Credentials are recorded with this name."""
         ...
 
     async def put(self, id: UUID, plain: bytes) -> None:
         """Write the content of a new id durably. A repeated call with the same content succeeds.
 
-        The content of an id never changes: the store must not replace other content.
+        The content of an id never changes: if the id has other content, the store must not replace it.
         """
         ...
 
@@ -72,7 +72,7 @@ class SecretStore(Protocol):
 
 
 class SecretStores:
-    """The stores of one process by name. `current` receives new secrets; the others are read and emptied."""
+    """The stores of one process by name. `current` receives new secrets; the others are only read and deleted from."""
 
     def __init__(self, current: SecretStore, others: Iterable[SecretStore] = ()) -> None:
         self.current = current

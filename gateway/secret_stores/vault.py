@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Secrets in HashiCorp Vault, secrets engine KV version 2 (https://developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2).
+"""Store secrets in HashiCorp Vault, secrets engine KV version 2
+(https://developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2).
 
 The content of an id is the field `credential` of the secret `<mount>/<prefix>/<id>`, always in version 1. Calls run in
-threads of this store alone, so a slow Vault cannot hold up other work.
+threads that only this store uses, so a slow Vault cannot delay other work.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class VaultSecrets:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="vault")
 
     async def put(self, id: UUID, plain: bytes) -> None:
-        """Write the content of a new id. A write that arrived although its response was lost is recognized."""
+        """Write the content of a new id. If a write arrived but its response was lost, its repetition succeeds."""
         await self._run(lambda client: self._put(client, id, plain.decode()))
 
     async def get(self, id: UUID) -> bytes:
@@ -67,7 +68,7 @@ class VaultSecrets:
         await self._run(lambda client: self._delete(client, id))
 
     async def check(self) -> None:
-        """Log in, and check that the secrets engine has version 2 and that the policy gives all needed rights.
+        """Log in. Check that the secrets engine has version 2, and that the policy gives all needed rights.
 
         Raises SecretStoreRefused with the reason in its message.
         """
@@ -80,7 +81,7 @@ class VaultSecrets:
             ) from None
 
     async def close(self) -> None:
-        """Close the connections. Calls that still run end by their timeout."""
+        """Close the connections. Calls in progress end by their own timeouts."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._session.close()
 
@@ -143,7 +144,7 @@ class VaultSecrets:
             raise SecretStoreRefused(REFUSED, reason=f"the policy of the login lacks {', '.join(missing)}")
 
     async def _run(self, work: Callable[[hvac.Client], Answer]) -> Answer:
-        """Return the result of `work`, run in a thread. Outages are retried within the timeout."""
+        """Run `work` in a thread, and return its result. Outages are retried within the timeout."""
         try:
             async with asyncio.timeout(self._timeout):
                 for attempt in range(1, _ATTEMPTS + 1):
@@ -186,7 +187,7 @@ class VaultSecrets:
 
 
 def _nested(answer: Any, *keys: str) -> Any:
-    """Return the value at a path of keys in a JSON object; None if there is none."""
+    """Return the value at a path of keys in nested JSON objects; None if it is missing."""
     for key in keys:
         if not isinstance(answer, Mapping):
             return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logins at HashiCorp Vault, and the token of a process.
+"""Log in to HashiCorp Vault, and keep the token of a process.
 
 All functions block; `gateway.secret_stores.vault` calls them in threads. hvac is imported when a session is opened,
 because only gateways with this store need it. Messages of errors contain no password, secret id or token.
@@ -50,7 +50,7 @@ class UserPassLogin:
         return client.auth.userpass.login(self.user, self.password, use_token=False, mount_point=self.mount)
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the values that no message may contain."""
+        """Return the values that no error message may contain."""
         return (self.password,)
 
 
@@ -67,7 +67,7 @@ class AppRoleLogin:
         return client.auth.approle.login(self.role_id, self.secret_id, use_token=False, mount_point=self.mount)
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the values that no message may contain."""
+        """Return the values that no error message may contain."""
         return (self.secret_id,)
 
 
@@ -86,7 +86,7 @@ class KubernetesLogin:
         return client.auth.kubernetes.login(self.role, self._token(), use_token=False, mount_point=self.mount)
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the values that no message may contain."""
+        """Return the values that no error message may contain."""
         try:
             return (self._token(),)
         except SecretStoreRefused:
@@ -126,10 +126,10 @@ class _Token:
 
 
 class VaultSession:
-    """Calls with a valid token of one process. All threads share the token; each has a connection of its own.
+    """Calls Vault with a valid token. All threads of a process share the token; each has its own connection.
 
-    The token is renewed after two thirds of its lease. If Vault does not renew it, or refuses it, the session logs in
-    again. `clock` is a monotonic clock in seconds.
+    The token is renewed after two thirds of its lease. If Vault does not renew the token, or refuses it, the session
+    logs in again. `clock` is a monotonic clock in seconds.
     """
 
     def __init__(self, address: VaultAddress, login: Login, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -145,10 +145,10 @@ class VaultSession:
         self._opened: list[hvac.Client] = []
 
     def call(self, work: Callable[[hvac.Client], Answer]) -> Answer:
-        """Return the result of `work`, which receives a client with a token. Log in again once if Vault returns 403.
+        """Call `work` with a client that has a token, and return its result. If Vault returns 403, log in again once.
 
-        Raises SecretStoreUnavailable for outages, SecretStoreRefused for a refused login, and the other errors of hvac
-        as they are.
+        Raises SecretStoreUnavailable for outages, SecretStoreRefused for a refused login, and other errors of hvac
+        unchanged.
         """
         from hvac import exceptions
 
@@ -160,7 +160,7 @@ class VaultSession:
             return self._with(self._valid_token(refused=token), work)
 
     def message_of(self, error: Exception) -> str:
-        """Return Vault's text about an error, without the secrets of this session and of limited length."""
+        """Return Vault's text about an error, limited in length and without the secrets of this session."""
         errors = getattr(error, "errors", None)
         text = "; ".join(map(str, errors)) if isinstance(errors, list | tuple) else str(errors or "")
         token = self._token
@@ -205,7 +205,7 @@ class VaultSession:
         return client
 
     def _valid_token(self, *, refused: _Token | None = None) -> _Token:
-        """Return a token that is not `refused`. Only one thread logs in at a time, and the others use its token."""
+        """Return a token other than `refused`. Only one thread logs in at a time, and the others then use its token."""
         with self._lock:
             token = self._token
             if token is None or token is refused:
@@ -216,7 +216,9 @@ class VaultSession:
             return token
 
     def _renewed(self, token: _Token) -> _Token | None:
-        """Return the token with a new lease; None if Vault does not renew it for more than a few seconds."""
+        """Renew the lease of the token, and return it. Return None if Vault does not extend it by more than a few
+        seconds.
+        """
         from hvac import exceptions
 
         if not token.renewable:
@@ -259,7 +261,9 @@ class VaultSession:
         return _Token(auth["client_token"], auth.get("renewable") is True, started + lease * 2 / 3)
 
     def _guarded(self, send: Callable[[], Answer]) -> Answer:
-        """Return the result of `send`. Raises SecretStoreUnavailable if there was no response, or one of an outage."""
+        """Return the result of `send`. Raises SecretStoreUnavailable if there is no response, or a response that means
+        an outage.
+        """
         import requests
         from hvac import exceptions
 
