@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """All settings of a Lakegate process. Only `process_environment.py` reads the environment.
 
-A setting is a variable ``LAKEGATE__NAME``; a double underscore nests (``LAKEGATE__OPENFGA__ENDPOINT``). A setting that
-exists in Lakekeeper has the same name after the prefix, so existing configurations need only the other prefix. A
-variable with the prefix ``LAKEGATE__`` that is not a setting is refused, because a misspelt security setting must not
-be ignored.
+A setting is a variable ``LAKEGATE__NAME``; a double underscore separates levels (``LAKEGATE__OPENFGA__ENDPOINT``). A
+setting that exists in Lakekeeper has the same name after the prefix, so existing configurations need only another
+prefix. A variable with the prefix ``LAKEGATE__`` that is not a setting is refused, because a misspelt security setting
+must not be ignored.
 
 Durations are ``500ms``, ``30s``, ``5m``, ``1h`` or plain seconds. Lists are separated by commas. Booleans are ``true``
 and ``false``.
@@ -188,11 +188,12 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     embedded: Embedded = Embedded()
 
     def sign_in_issuer(self) -> str | None:
-        """Return the issuer for logins in a browser or terminal; None if there is none."""
+        """Return the issuer for logins in a browser or terminal; None if no provider is configured for them."""
         return self.ui.openid_provider_uri or self.openid_provider_uri
 
     def clusters(self) -> dict[str, KubernetesCluster]:
-        """Return all Kubernetes clusters by id, first the one in which this gateway runs, if it is enabled.
+        """Return {id: cluster} of all Kubernetes clusters. The cluster in which this gateway runs, if it is enabled, is
+        the first.
 
         Raises:
             SettingsError: the gateway's own cluster is enabled, but the gateway runs in none or no audience is set.
@@ -200,7 +201,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
         return self.clusters_from(*kubernetes_service())
 
     def require_serving(self) -> None:
-        """Require all settings that `serve` needs to be safe.
+        """Raise SettingsError unless all settings that `serve` needs to be safe are set.
 
         Without an audience, the gateway would accept tokens for other applications.
 
@@ -242,7 +243,7 @@ def load(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def given() -> dict[str, str]:
-    """Return the variables of settings in the environment and the settings directory, without the prefix.
+    """Return the variables of settings in the environment and the settings directory. Their names have no prefix.
 
     Raises:
         SettingsError: the directory or a file in it cannot be read.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of the audit log: buffer, chain, retention and export."""
+"""Settings of the audit log: buffer, chain, retention and export."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     otlp: AuditOtlp = AuditOtlp()
 
     def keep(self) -> timedelta | None:
-        """Return the retention, None if records are kept for ever."""
+        """Return the retention time; None if records are kept for ever."""
         return timedelta(seconds=self.retention) if self.retention else None
 
     def key(self) -> bytes | None:
-        """Return the key of the chain, None if absent."""
+        """Return the key of the chain of digests; None if it has none."""
         return self.seal_key.reveal().encode() if self.seal_key else None
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the export, one line for each problem."""
+        """Return the problems of the export settings, one line each."""
         if self.otlp.endpoint is None:
             return []
         found = []

@@ -35,11 +35,11 @@ class BoundTokens(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     def networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """Return the networks of the proxies. Raises ValueError."""
+        """Return the networks of the proxies. Raises ValueError for an invalid one."""
         return tuple(ip_network(each) for each in self.proxy_networks)
 
     def problems(self, providers: Collection[str]) -> list[str]:
-        """Return one line for each problem. `providers` are the ids of the OpenID providers."""
+        """Return the problems of these settings, one line each. `providers` are the ids of the OpenID providers."""
         lines = []
         try:
             if any(network.prefixlen == 0 for network in self.networks()):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the engines that are trusted with definer views, of logins, and of reading through views.
+"""Settings of engines that are trusted with definer views, of logins, and of reads through views.
 
 `gateway/settings/__init__.py` reads them.
 
-Settings of the probes of engines (``LAKEGATE__ENGINE_PROBES__…``).
+The module also has the settings of the probes of engines (``LAKEGATE__ENGINE_PROBES__…``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of a struct from environment variables. It checks each value and reports all problems together.
+"""Read a struct from environment variables. Each value is checked, and all problems are reported together.
 
-`gateway/settings/__init__.py` declares the settings, and this module defines the names of their variables:
+`gateway/settings/__init__.py` declares the settings. This module defines how the names of their variables are formed:
 
 - A field ``name`` of the struct is the variable ``LAKEGATE__NAME``.
 - A field of a nested struct is ``LAKEGATE__NAME__FIELD``.
@@ -98,7 +98,9 @@ class SettingRow(msgspec.Struct, frozen=True):
 
 
 class _Field(typing.NamedTuple):
-    """One variable. If its path contains `_ANY_ID`, one variable for each id."""
+    """A field of a setting, with the path of its variable. If the path contains `_ANY_ID`, there is one variable for
+    each id.
+    """
 
     path: tuple[str, ...]
     hint: Any
@@ -114,7 +116,9 @@ class _Field(typing.NamedTuple):
         return [meta for meta in get_args(self.hint)[1:] if isinstance(meta, Meta)]
 
     def at(self, variable: str) -> _Field | None:
-        """Return this field with the ids in the name of the variable; None if the variable belongs to another field."""
+        """Return this field with the ids from the name of the variable. Return None if the variable belongs to another
+        field.
+        """
         parts = variable.removeprefix(PREFIX).split("__")
         if len(parts) != len(self.path):
             return None
@@ -144,7 +148,7 @@ def _fields(struct: type[msgspec.Struct], path: tuple[str, ...] = ()) -> Iterato
 
 
 def _struct_of_each(hint: Any) -> type[msgspec.Struct] | None:
-    """Return the struct type of the values of a mapping by id; None if the type is not such a mapping."""
+    """Return the struct type of the values of a mapping by id. Return None if the type is not such a mapping."""
     of_each = get_args(hint)[1:]
     is_mapping = get_origin(hint) is Mapping and isinstance(of_each[0], type)
     return of_each[0] if is_mapping and issubclass(of_each[0], msgspec.Struct) else None
@@ -161,7 +165,7 @@ def _secret_from_text(kind: type[Any], value: Any) -> Any:
 
 
 def _parse(field: _Field, text: str) -> Any:
-    """Parse the value of a variable. Raises ValueError or msgspec.ValidationError that states the correct form."""
+    """Parse the value of a variable. Raises ValueError or msgspec.ValidationError; its message has the correct form."""
     value: Any = text
     if any((meta.extra or {}).get("kind") == "duration" for meta in field.metas):
         value = _parse_duration(text)
@@ -178,7 +182,7 @@ def _unknown(variable: str, known: list[str]) -> str:
 
 
 def _remedy(variable: str, removed: Mapping[str, str]) -> str | None:
-    """Return the text about the replacement of a removed variable; None if `variable` is not one of `removed`."""
+    """Return the text about the replacement of a removed variable. Return None if `variable` is not in `removed`."""
     parts = variable.split("__")
     for path, remedy in removed.items():
         expected = path.split("__")
@@ -233,7 +237,7 @@ def read(
 
 
 def _of_lakekeeper(source: Mapping[str, str], fields: Mapping[str, _Field]) -> Iterator[str]:
-    """Yield one line for each variable of Lakekeeper whose counterpart is not set: it would have no effect."""
+    """Yield a line for each variable of Lakekeeper whose counterpart here is not set, because it has no effect."""
     for variable in sorted(name for name in source if name.startswith(LAKEKEEPER)):
         name = PREFIX + variable.removeprefix(LAKEKEEPER)
         if name in source:
@@ -244,14 +248,18 @@ def _of_lakekeeper(source: Mapping[str, str], fields: Mapping[str, _Field]) -> I
 
 
 def _id_spelled_otherwise(field: _Field, variable: str, spelled: dict[tuple[str, ...], str]) -> bool:
-    """Return True if an earlier variable spells an id of the path differently. The variables may mean different ids."""
+    """Return True if an earlier variable spells an id of the path in another way, because the two may mean different
+    ids.
+    """
     parts = variable.removeprefix(PREFIX).split("__")
     above = ["__".join(parts[: depth + 1]) for depth in range(len(parts) - 1)]
     return any(spelled.setdefault(field.path[: depth + 1], written) != written for depth, written in enumerate(above))
 
 
 def _missing(struct: type[msgspec.Struct], tree: Mapping[str, Any], prefix: str) -> list[str]:
-    """Return one line for each required variable that is missing. Nested structs without any variable are skipped."""
+    """Return a line for each required variable that is missing. Optional nested structs without any variable are
+    skipped.
+    """
     hints = typing.get_type_hints(struct)
     lines = [
         f"{prefix}{field.name.upper()} must be set"
@@ -284,7 +292,9 @@ def _build(struct: type[StructT], tree: Mapping[str, Any]) -> StructT:
 
 @cache
 def _descriptions(struct: type[msgspec.Struct]) -> Mapping[str, str]:
-    """Return the description of each field: the string below it in the source of the struct or of a base."""
+    """Return {field: description}. The description is the string below the field in the source of the struct or a
+    base.
+    """
     if struct is msgspec.Struct:
         return {}
     (written,) = ast.parse(textwrap.dedent(inspect.getsource(struct))).body

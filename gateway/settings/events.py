@@ -68,7 +68,9 @@ class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum number of events that are sent to the sink at once."""
 
     def kafka_options(self) -> dict[str, str]:
-        """Return the options of librdkafka with those that are secret. Raises ValueError, which contains no value."""
+        """Return the options of librdkafka, including the secret ones. Raises ValueError, whose message contains no
+        value.
+        """
         found: dict[str, str] = {}
         for option in self.options:
             name, equals, value = (part.strip() for part in option.partition("="))
@@ -97,7 +99,7 @@ class EventSinkSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("SECRET_OPTIONS must be a JSON object whose values are texts") from None
 
     def problems(self) -> list[str]:
-        """Return one text for each setting that is missing or unusable."""
+        """Return the problems of this sink, one text each: settings that are missing or unusable."""
         needed: dict[str, object] = {}
         wrong: list[str] = []
         match self.kind:
@@ -140,7 +142,7 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted(self.sinks))
 
     def require_usable(self) -> None:
-        """Raise SettingsError with a line for each problem of a sink."""
+        """Raise SettingsError if a sink has problems. The message has a line for each."""
         lines = [
             f"{PREFIX}EVENTS__SINKS__{name.upper().replace('-', '_')}__{problem}"
             for name, sink in self.sinks.items()
@@ -153,7 +155,7 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _require_free(name: str, setting: str) -> None:
-    """Raise ValueError for an option of librdkafka that is fixed, or has a setting of its own."""
+    """Raise ValueError for an option of librdkafka that the gateway sets itself, or for which a setting exists."""
     if name.lower() in _FIXED_OPTIONS:
         raise ValueError(f"{setting}: the option {name} cannot be set, because it keeps events from being lost")
     if name.lower() == "sasl.password":
@@ -161,7 +163,8 @@ def _require_free(name: str, setting: str) -> None:
 
 
 def _is_secret_option(name: str) -> bool:
-    """Return True if the option of librdkafka contains a secret. The rule also covers options of later versions.
+    """Return True if the option of librdkafka contains a secret. The rule also covers unknown options of later
+    versions.
 
     Source: https://github.com/confluentinc/librdkafka/blob/master/CONFIGURATION.md. Options that end in `pem` contain
     private keys, except for two with certificates.
@@ -173,9 +176,10 @@ def _is_secret_option(name: str) -> bool:
 
 
 def webhook_problem(url: str) -> str | None:
-    """Return the fault of a URL of a webhook, of a sink or a verifier; None for a usable one.
+    """Return the fault in the URL of a webhook, which is a sink or a verifier. Return None if the URL is usable.
 
-    The operator sets it, so private addresses are allowed. Metadata services are not: no webhook can be there.
+    The operator sets the URL, so private addresses are allowed. Addresses of metadata services are not, because no
+    webhook can have one.
     """
     try:
         parts = urlsplit(url)

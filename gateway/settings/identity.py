@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of the OpenID providers and Kubernetes clusters whose tokens the gateway accepts.
 
-Settings with flat names describe one provider and one cluster. Mappings by id describe any number of further ones.
-`gateway/settings/__init__.py` has the other settings and reads them all.
+Settings with flat names describe one provider and one cluster. Mappings by id describe any number of further providers
+and clusters. `gateway/settings/__init__.py` has the other settings and reads all of them.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class OpenIdProvider(msgspec.Struct, frozen=True, kw_only=True):
     keys_max_age: _KeysMaxAge = _MAX_AGE
 
     def audience_projects(self) -> dict[str, str]:
-        """Return project ids by audience.
+        """Return {audience: project id}.
 
         Raises ValueError if an audience is listed twice, or is also an audience for all projects.
         """
@@ -188,7 +188,7 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
     kubernetes_clusters: Mapping[str, KubernetesCluster] = MappingProxyType({})
 
     def identity_providers(self) -> dict[str, OpenIdProvider]:
-        """Return all OpenID providers by id, first the one of the flat settings."""
+        """Return {id: provider} of all OpenID providers. The one of the flat settings is the first."""
         if self.openid_provider_uri is None:
             return dict(self.openid_providers)
         first = OpenIdProvider(
@@ -208,7 +208,8 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
         return {FIRST_PROVIDER: first, **self.openid_providers}
 
     def clusters_from(self, host: str | None, port: str) -> dict[str, KubernetesCluster]:
-        """Return all Kubernetes clusters by id, first the one in which this gateway runs, if it is enabled.
+        """Return {id: cluster} of all Kubernetes clusters. The cluster in which this gateway runs, if it is enabled, is
+        the first.
 
         `host` and `port` are the address of its API server; `host` is None or empty outside of a cluster.
 
@@ -236,7 +237,7 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
         return {FIRST_CLUSTER: own, **self.kubernetes_clusters}
 
     def identity_problems(self, clusters: Mapping[str, KubernetesCluster]) -> list[str]:
-        """Return one line for each problem of the identity settings. `clusters` are all Kubernetes clusters by id."""
+        """Return the problems of the identity settings, one line each. `clusters` are all Kubernetes clusters by id."""
         named = {"OPENID_PROVIDERS": self.openid_providers, "KUBERNETES_CLUSTERS": self.kubernetes_clusters}
         lines = [
             f"{PREFIX}{group}__{id.upper()}: this id is reserved; choose another id"
@@ -252,10 +253,10 @@ class IdentitySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problems_of(providers: Iterable[tuple[str, OpenIdProvider]]) -> list[str]:
-    """Return one line for each problem of these pairs (id, provider).
+    """Return the problems of the given (id, provider) pairs, one line each.
 
-    Two providers may share an issuer, as the applications of one tenant do. Then they must not share an audience,
-    because the token must show its provider.
+    Two providers may share an issuer, as applications of one tenant do. Then they must not share an audience: otherwise
+    a token would not show to which provider it belongs.
     """
     all_of_them = list(providers)
     lines = []

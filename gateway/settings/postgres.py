@@ -3,9 +3,9 @@
 
 `gateway/settings/__init__.py` reads them.
 
-Parsing of PostgreSQL URLs: local hosts, TLS parameters, and the form for SQLAlchemy.
+The module also parses PostgreSQL URLs: local hosts, TLS parameters, and the form for SQLAlchemy.
 
-No I/O. The settings that hold such URLs are in `gateway/settings/`.
+It does no I/O.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _is_local_host(host: str) -> bool:
 def require_no_tls(url: Secret, variable: str) -> None:
     """Raise SettingsError if the URL has `sslmode` or another TLS parameter. The message names its `variable`.
 
-    Only the setting PG_SSL_MODE has an effect. A `verify-full` in the URL would have no effect.
+    Only the setting PG_SSL_MODE has an effect, so a `verify-full` in the URL would be ignored.
     """
     names = {name for name, _ in parse_qsl(urlsplit(url.reveal()).query, keep_blank_values=True)}
     if ssl_names := sorted(name for name in names if name.lower().startswith("ssl")):
@@ -61,7 +61,7 @@ def require_no_tls(url: Secret, variable: str) -> None:
 
 
 def asyncpg_url(url: Secret) -> str:
-    """Return a PostgreSQL URL in SQLAlchemy's form for asyncpg. It contains the password."""
+    """Return a PostgreSQL URL in the form in which SQLAlchemy uses asyncpg. It contains the password."""
     scheme, separator, rest = url.reveal().partition("://")
     return f"postgresql+asyncpg{separator}{rest}" if scheme in ("postgresql", "postgres") else url.reveal()
 
@@ -118,7 +118,7 @@ class PostgresSettings(IdentitySettings, frozen=True, kw_only=True):
     """
 
     def write_url(self) -> Secret:
-        """Return the connection URL of the primary, as set or composed of its parts.
+        """Return the connection URL of the primary database: as set, or composed of its parts.
 
         Raises:
             SettingsError: neither the URL nor every part is set, or the URL has a TLS parameter.
@@ -129,7 +129,7 @@ class PostgresSettings(IdentitySettings, frozen=True, kw_only=True):
         return self._url_from(self.pg_host_w, "PG_HOST_W", "PG_DATABASE_URL_WRITE")
 
     def postgres_tls_mode(self, url: Secret | None = None) -> SslMode:
-        """Return libpq's `sslmode` for the database at `url`, by default the primary.
+        """Return the `sslmode` of libpq for the database at `url`, which is by default the primary.
 
         Without the setting it is `prefer` if all hosts of the URL are local, else `verify-full`.
 
@@ -141,7 +141,8 @@ class PostgresSettings(IdentitySettings, frozen=True, kw_only=True):
         return "prefer" if is_local(url or self.write_url()) else "verify-full"
 
     def read_url(self) -> Secret | None:
-        """Return the connection URL of the replica, as set or composed of its parts; None without a replica.
+        """Return the connection URL of the replica: as set, or composed of its parts. Return None if there is no
+        replica.
 
         Raises:
             SettingsError: a part is missing, or the URL has a TLS parameter.
@@ -152,11 +153,13 @@ class PostgresSettings(IdentitySettings, frozen=True, kw_only=True):
         return self._url_from(self.pg_host_r, "PG_HOST_R", "PG_DATABASE_URL_READ") if self.pg_host_r else None
 
     def encryption_keys(self) -> list[str]:
-        """Return the keys for stored credentials: first the one that encrypts, then the one that only decrypts."""
+        """Return the keys for stored credentials: first the one that encrypts, then the one that is only used to
+        decrypt.
+        """
         return [key.reveal() for key in (self.pg_encryption_key, self.pg_encryption_key_other) if key]
 
     def require_encryption_key(self) -> None:
-        """Require the encryption key of stored credentials and the URL of the primary.
+        """Raise SettingsError unless the encryption key of stored credentials and the URL of the primary are set.
 
         Raises:
             SettingsError: names the missing variable.

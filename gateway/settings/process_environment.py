@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read the environment of the process. No other module reads it.
 
-Beside the settings, these are variables of other programs: Kubernetes, OpenSSL, Java, Hadoop and the Prometheus client.
+Beside the settings, it reads variables of other programs: Kubernetes, OpenSSL, Java, Hadoop and the Prometheus client.
 
-Settings from a directory of files: one file for each setting, as Kubernetes and Compose mount secrets.
+Settings can also be in a directory of files, one file for each setting, as Kubernetes and Compose mount secrets.
 
 A file `PG_ENCRYPTION_KEY` in the directory that `LAKEGATE__SETTINGS_DIRECTORY` names is the setting
 `LAKEGATE__PG_ENCRYPTION_KEY`. A process that lists the environment of another one does not see its value. White space
@@ -27,7 +27,7 @@ DIRECTORY: Final = f"{PREFIX}SETTINGS_DIRECTORY"
 
 
 def with_files(source: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables in `source` and those in the files of its settings directory, if it names one.
+    """Return the variables in `source`, and those in the files of the settings directory, if `source` has one.
 
     Raises:
         SettingsError: lists each file that cannot be read and each setting that has a variable and a file. A message
@@ -54,7 +54,8 @@ def with_files(source: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _files(directory: Path) -> list[Path]:
-    """Return the files of the directory by name. Kubernetes keeps its own copies under names that begin with a dot.
+    """Return the files of the directory, sorted by name. Files whose names begin with a dot are skipped: Kubernetes
+    keeps copies there.
 
     Raises:
         SettingsError: the directory cannot be listed.
@@ -92,7 +93,9 @@ def certificate_sources() -> tuple[str | None, str | None]:
 
 
 def cache_directory(settings: Settings) -> str:
-    """Return the directory for tools: the setting, ``$XDG_CACHE_HOME/lakegate`` or ``~/.cache/lakegate``."""
+    """Return the directory for tools: the one in the settings, ``$XDG_CACHE_HOME/lakegate`` or
+    ``~/.cache/lakegate``.
+    """
     if settings.embedded.cache_dir is not None:
         return settings.embedded.cache_dir
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -106,7 +109,9 @@ def state_directory() -> str:
 
 
 def variable(name: str) -> str | None:
-    """Return an environment variable that a file of `lakegate apply` names for a secret; None if it is empty."""
+    """Return the environment variable `name`, to which a file of `lakegate apply` refers for a secret; None if it is
+    empty.
+    """
     return os.environ.get(name) or None
 
 
@@ -121,13 +126,13 @@ def java_home() -> str | None:
 
 
 def tool_environment(**changes: str) -> dict[str, str]:
-    """Return the environment for package managers and compilers, with `changes`.
+    """Return the environment for package managers, compilers and commands of engines, with `changes` applied.
 
-    It is the user's own without the settings, so that the user's mirrors and proxies apply.
+    It is the environment of this process without the settings, so that the user's mirrors and proxies apply.
     """
     return {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)} | changes
 
 
 def hadoop_environment() -> dict[str, str]:
-    """Return the variables that name the Hadoop and Kerberos configuration of this process."""
+    """Return the variables with the Hadoop and Kerberos configuration of this process."""
     return {name: value for name, value in os.environ.items() if name.startswith(("HADOOP_", "KRB5"))}

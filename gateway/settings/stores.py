@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings for the stores of warehouses and of their credentials.
 
-Settings of stores that storage profiles cannot name: private endpoints, emulators and further hosts.
+They include addresses that storage profiles cannot contain: private endpoints, emulators and further hosts.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     def variables(self) -> dict[str, str]:
-        """Return the settings that are not the defaults, as variables without the prefix."""
+        """Return the settings that differ from the defaults, as variables whose names have no prefix."""
         given = {name: getattr(self, name) for name in self.__struct_fields__}
         texts = {name: ",".join(value) if isinstance(value, tuple) else value for name, value in given.items()}
         return {f"STORAGE__{name.upper()}": text for name, text in texts.items() if text}
 
     def addresses(self) -> dict[str, StoreAddresses]:
-        """Return the addresses by the `type` of storage profiles.
+        """Return {type of storage profile: addresses}.
 
         Raises:
             SettingsError: an address has a wrong form.
@@ -114,18 +114,20 @@ class StoreSettings(SystemIdentities, frozen=True, kw_only=True):
     kv2: Kv2 = Kv2()
 
     def secret_store_names(self) -> tuple[str, ...]:
-        """Return the names of the secret stores to open besides PostgreSQL, first the one of new secrets."""
+        """Return the names of the secret stores to open besides PostgreSQL. The store for new secrets is the first."""
         names = dict.fromkeys((self.secret_backend, *self.secret_backends_also_read))
         return tuple(name for name in names if name != "postgres")
 
     def require_secret_stores(self) -> None:
-        """Require what `lakegate secrets move` needs. Raises SettingsError with a line for each problem."""
+        """Raise SettingsError unless all settings that `lakegate secrets move` needs are set. The message has a line
+        for each problem.
+        """
         self.require_encryption_key()
         if "kv2" in self.secret_store_names() and (problems := self.kv2.problems()):
             raise SettingsError("\n".join(problems))
 
     def storage_rules(self) -> StorageRules:
-        """Return the rules for the networks and directories that storage profiles may name.
+        """Return the rules for the networks and directories that storage profiles may use.
 
         Raises:
             SettingsError: an entry is not a network in CIDR form, or no absolute and canonical path or location.

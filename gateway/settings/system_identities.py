@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings for warehouses that use the gateway's own identity in a cloud. Names and defaults are the reference's."""
+"""Settings for warehouses that use the gateway's own identity in a cloud. Names and defaults are those of
+Lakekeeper.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ class SystemIdentities(PostgresSettings, frozen=True, kw_only=True):
         return frozenset(cloud for cloud, allowed in enabled.items() if allowed)
 
     def identity_rules(self) -> tuple[tuple[str, IdentityRules], ...]:
-        """Return the rules for the gateway's own identity, by the type of storage profiles.
+        """Return (type of storage profile, rules) pairs for the gateway's own identity.
 
         Raises SettingsError for an invalid endpoint.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of traces (``LAKEGATE__TRACING__…``) and of metrics by OTLP (``LAKEGATE__METRICS_EXPORT__…``)."""
+"""Settings of traces (``LAKEGATE__TRACING__…``) and of the OTLP export of metrics (``LAKEGATE__METRICS_EXPORT__…``)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from gateway.settings.env import PREFIX, SECONDS, Secret, SettingsError
 
 
 def headers_of(text: Secret | None, setting: str) -> dict[str, str]:
-    """Return the headers of a setting. Raises SettingsError without the text, because it is a secret."""
+    """Return the headers in the text of a setting. Raises SettingsError, whose message lacks the text because it is a
+    secret.
+    """
     pairs = [each.partition("=") for each in ("" if text is None else text.reveal()).split(",") if each.strip()]
     if any(not name.strip() or not equals for name, equals, _ in pairs):
         raise SettingsError(f"{PREFIX}{setting} must be written `name=value`, separated by commas")

@@ -49,7 +49,7 @@ class Kv2(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     def problems(self) -> list[str]:
-        """Return one line for each setting that is missing or unusable, if this store is used."""
+        """Return the problems of these settings, one line each. Return nothing if this store is not used."""
         needed: dict[str, object] = {"URL": self.url, "SECRET_MOUNT": self.secret_mount}
         match self.auth:
             case "userpass":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the verifiers (``LAKEGATE__VERIFIERS__<ID>__…``), which are asked about a change before it is made."""
+"""Settings of the verifiers (``LAKEGATE__VERIFIERS__<ID>__…``), which are queried about a change before it is made."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ class VerifierSettings(msgspec.Struct, frozen=True, kw_only=True):
     """For verifiers of installed packages: entries `key=value` that the package receives."""
 
     def public(self) -> dict[str, object]:
-        """Return all values except for the secret, as plain JSON values."""
+        """Return all settings except for the secret, as plain JSON values."""
         values: dict[str, object] = {name: getattr(self, name) for name in self.__struct_fields__ if name != "secret"}
         return values
 
 
 def verifier_problems(verifiers: Mapping[str, VerifierSettings], max_request_time: float) -> list[str]:
-    """Return one line for each setting of a verifier that is missing, unusable, or of no use for its kind."""
+    """Return a line for each setting of a verifier that is missing, unusable, or without effect for its kind."""
     return [
         f"{PREFIX}VERIFIERS__{id.upper().replace('-', '_')}__{problem}"
         for id, each in verifiers.items()

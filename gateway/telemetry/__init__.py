@@ -2,7 +2,8 @@
 """Log lines, metrics and health of a running gateway, for operators.
 
 `logs` writes one JSON object per line, and `redaction` removes secrets from it. `metrics` contains every Prometheus
-metric. `health` polls the outside systems. Audit records are evidence and are separate, in `gateway/audit`.
+metric. `health` checks the external systems periodically. Audit records are evidence and therefore separate, in
+`gateway/audit`.
 
 This package imports nothing of the gateway, so that all rooms that do I/O may import it. The pure rooms (iceberg,
 scope, obligations) and the door do not use it. They report through their results.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts of the calls of each endpoint since they were last written to the database."""
+"""Count the calls of each endpoint between two writes to the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import UUID
 class Call:
     """The key of a counter: a response with this status on this route (`GET /management/v1/project`).
 
-    The project or warehouse is None if the request was about none, or about several.
+    The project or warehouse is None if the request concerned none, or several.
     """
 
     project_id: str | None
@@ -23,7 +23,7 @@ class Call:
 
 
 class Calls:
-    """The counters of one process, keyed by warehouse, route and status. Clients cannot create other keys."""
+    """The counters of one process, by warehouse, route and status. Clients cannot create other keys."""
 
     def __init__(self) -> None:
         self._counts: Counter[Call] = Counter()
@@ -33,7 +33,7 @@ class Calls:
         self._counts[call] += 1
 
     def take(self) -> Mapping[Call, int]:
-        """Return all counts, to be written to the database, and reset them."""
+        """Return all counts and reset them. The caller writes them to the database."""
         taken, self._counts = self._counts, Counter()
         return taken
 

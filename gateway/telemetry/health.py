@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Health of the systems on which a gateway depends, polled in the background.
+"""Check the health of the systems on which a gateway depends, periodically in the background.
 
-`/health` returns stored results. It never waits, and callers cannot use it to put load on the dependencies.
+`/health` returns stored results. So it never waits, and callers cannot put load on the dependencies by it.
 """
 
 import asyncio
@@ -50,8 +50,8 @@ class HealthReport(msgspec.Struct, frozen=True):
 class HealthMonitor:
     """Monitor that runs all registered checks concurrently every `interval_seconds`.
 
-    Each check takes at most `timeout_seconds`. `async with monitor:` polls while the block runs. A result that is older
-    than three intervals counts as `unknown`, so that a stopped monitor does not report an old status.
+    Each check takes at most `timeout_seconds`. `async with monitor:` runs the checks while the block runs. A result
+    that is older than three intervals counts as `unknown`, so that a stopped monitor does not report an old status.
     """
 
     def __init__(
@@ -93,10 +93,11 @@ class HealthMonitor:
     ) -> None:
         """Add a dependency, e.g. ("catalog", "write_pool"). Raises `ValueError` if it is already registered.
 
-        `alternative`: one working dependency of the service is enough. If one of several identity providers is down,
-        the gateway must stay in service. Unless `required`, the status is reported and the gateway stays in service
-        without the dependency, because most requests do not need it. Reports have no token, so a name that only
-        operators may read is replaced by `shown`: dependencies that share it are one entry with the worst status.
+        `alternative`: one working dependency of the service is enough. For example, the gateway must stay in service if
+        one of several identity providers is down. Unless `required` is set, the status is reported, but the gateway
+        stays in service without the dependency, because most requests do not need it. The report is sent without
+        authentication, so a name that only operators may read is replaced by `shown`. Dependencies with the same
+        `shown` are one entry with the worst status.
         """
         if (service, name) in self._checks:
             raise ValueError(f"the health check {service}/{name} is registered already")
@@ -175,7 +176,7 @@ class HealthMonitor:
 
 
 def _joined(health: DependencyHealth, other: DependencyHealth | None) -> DependencyHealth:
-    """Return one entry for two dependencies with the same shown name: the worst status, and the oldest time."""
+    """Return one entry for two dependencies with the same shown name: the worse status, and the earlier time."""
     if other is None:
         return health
     times = [each.last_check for each in (health, other) if each.last_check is not None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log lines of the gateway and of every library. One chain of processors writes each as a JSON object.
+"""Write the log lines of the gateway and of every library. One chain of processors writes each as a JSON object.
 
 Event names have the form `noun.past_tense` (`table.committed`, `credentials.vended`), so that events can be counted.
 Variable data is in fields. Use::
@@ -41,7 +41,8 @@ def get_logger(name: str) -> FilteringBoundLogger:
 
 @contextmanager
 def request_context(*, request_id: str, client_request_id: str | None = None) -> Iterator[None]:
-    """Context manager. Add the ids of the request to every line that is logged inside, also by libraries.
+    """Context manager. Add the ids of the request to every line that is logged in the block, including lines of
+    libraries.
 
     On exit it removes all context of the request. `client_request_id` is the id that the client sent, if any.
     """
@@ -53,7 +54,7 @@ def request_context(*, request_id: str, client_request_id: str | None = None) ->
 
 
 def add_to_context(*, operation: str | None = None, actor: str | None = None) -> None:
-    """Add the operation or actor to log lines, inside `request_context` only. `actor` is an id, never a token."""
+    """Add the operation or actor to log lines. Works only inside `request_context`. `actor` is an id, never a token."""
     known = {"operation": operation, "actor": actor}
     structlog.contextvars.bind_contextvars(**{name: value for name, value in known.items() if value is not None})
 
@@ -84,7 +85,9 @@ def configure_logging(*, level: str = "INFO", stream: BinaryIO | None = None) ->
 
 
 def processors() -> list[Processor]:
-    """Return the processors in order. Redaction runs after exceptions are formatted, and right before the encoder."""
+    """Return the processors in order. Redaction is the last before the encoder, so that it sees formatted exceptions
+    too.
+    """
     return [
         structlog.contextvars.merge_contextvars,
         _add_trace,
@@ -97,7 +100,7 @@ def processors() -> list[Processor]:
 
 
 def _add_trace(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Add the id of the current trace. It is read here, so that a request without a log line has no cost."""
+    """Add the id of the current trace. It is read only here, so that a request without a log line has no cost."""
     trace_id = current_trace_id()
     if trace_id is not None:
         event["trace_id"] = trace_id
@@ -118,7 +121,7 @@ def _escape(match: re.Match[bytes]) -> bytes:
 
 
 class _LibraryHandler(logging.Handler):
-    """Handler that sends records of the standard library's logging through the same chain."""
+    """Handler that sends records of the standard library's logging through the same chain of processors."""
 
     def __init__(self, chain: list[Processor], sink: structlog.BytesLogger) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every Prometheus metric of a gateway, as one object for each process.
+"""Define every Prometheus metric of a gateway, as one object for each process.
 
 Label values come from closed sets or are operation names, so clients cannot increase the number of time series.
 
@@ -42,7 +42,7 @@ class Metrics:
 
         `multiprocess_dir` is the directory with the values of all workers; None for a single process. Raises
         `ValueError` if it is given and the library was imported in the mode for a single process. Each worker would
-        then report its own values only, and counters would jump between scrapes.
+        then report only its own values, and counters would jump between scrapes.
         """
         if multiprocess_dir is not None and values.ValueClass is values.MutexValue:
             raise ValueError(
@@ -253,7 +253,7 @@ class Metrics:
     def _child(self, metric: Any, *labels: str) -> Any:
         """Return the series of `metric` with these labels, from a cache.
 
-        The library takes a lock and copies the labels for each look-up. Each request would do this ten times.
+        The library takes a lock and copies the labels at each look-up, and each request needs ten look-ups.
         """
         key = (metric, *labels)
         child = self._children.get(key)
@@ -262,7 +262,9 @@ class Metrics:
         return child
 
     def request_answered(self, *, method: str, operation: str | None, status: int, seconds: float) -> None:
-        """Count one response and its duration. `operation` is None if no route matches. Unknown methods are OTHER."""
+        """Count one response and record its duration. `operation` is None if no route matches. Unknown methods are
+        counted as OTHER.
+        """
         name = operation or "unmatched"
         self._child(self._requests, method if method in _METHODS else "OTHER", name, str(status)).inc()
         self._child(self._request_seconds, name).observe(seconds)
@@ -272,11 +274,11 @@ class Metrics:
         self._child(self._decisions, operation, outcome, determined_by).inc()
 
     def decision_took(self, engine: str, seconds: float) -> None:
-        """Record the duration of a decision by one engine, or of the whole decision (`total`)."""
+        """Record the duration of a decision by one engine, or of the whole decision (engine `total`)."""
         self._child(self._decision_seconds, engine).observe(seconds)
 
     def policies_not_applied(self, count: int) -> None:
-        """Count problems of data policies."""
+        """Count data policies that could not be applied as written."""
         self._policy_problems.inc(count)
 
     def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
@@ -300,7 +302,8 @@ class Metrics:
     def audited(self, durability: str, records: int = 1) -> None:
         """Count audit records by durability.
 
-        Records are written in the transaction of the change, by group commit, from the buffer, or refused.
+        Durability tells how records were written: in the transaction of the change, by group commit, from the buffer,
+        or not at all (refused).
         """
         self._child(self._audit_records, durability).inc(records)
 
@@ -317,7 +320,7 @@ class Metrics:
         self._child(self._drift_found, kind).inc()
 
     def drift_repaired(self, action: str) -> None:
-        """Count one such tuple by the action that was taken."""
+        """Count one tuple that differs from the rows, by the action that was taken on it."""
         self._child(self._drift_repaired, action).inc()
 
     def drift_checked(self, at: float) -> None:
@@ -372,7 +375,7 @@ class Metrics:
         self._child(self._shares_refused, share, lane).inc()
 
     def verifier_asked(self, verifier: str, outcome: str, seconds: float) -> None:
-        """Record the outcome and duration of one question to a verifier of the settings."""
+        """Record the outcome and duration of one query to a verifier in the settings."""
         self._child(self._verifier_seconds, verifier, outcome).observe(seconds)
 
     def render(self) -> bytes:

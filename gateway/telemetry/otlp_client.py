@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of a collector that receives spans, metrics or logs by OTLP over HTTP."""
+"""Send spans, metrics or logs to a collector by OTLP over HTTP."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ class CollectorUnavailable(Exception):
 
 
 class CollectorRefused(Exception):
-    """The collector refuses the request as it is: for example its address, its token or its size is wrong."""
+    """The collector refuses the request permanently: for example because its address, its token or its size is
+    wrong.
+    """
 
 
 class OtlpClient:
-    """A client without redirects, cookies, or a proxy from the environment.
+    """A client that uses no redirects, no cookies, and no proxy from the environment.
 
     Use it inside the running event loop: `async with OtlpClient(…) as send`. `url` is the whole address, `encoding` the
     type of the bodies (`JSON` or `PROTOBUF`), and `timeout` the limit in seconds of a request with its response.

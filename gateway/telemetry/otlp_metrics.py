@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periodic export of the Prometheus metrics by OTLP over HTTP, for operators without a Prometheus server.
+"""Export the Prometheus metrics periodically by OTLP over HTTP, for operators without a Prometheus server.
 
 The values are those of `/metrics`: sums over all worker processes, converted to metrics of OpenTelemetry. The libraries
-are imported only if an address is set. A thread exports; a collector that is slow or down delays only the next export.
+are imported only if an address is set. The export runs in a thread, so a collector that is slow or down delays only the
+next export.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class MetricsExport:
         self._thread.start()
 
     def end(self) -> None:
-        """Export once more. Return after 3 seconds at the latest."""
+        """Export once more. Return after at most 3 seconds."""
         self._ending.set()
         self._thread.join(_END_SECONDS)
 
@@ -69,7 +70,7 @@ class MetricsExport:
             await send(self._encode(self._converted()).SerializeToString())
 
     def _converted(self) -> Any:
-        """Return all families as one message of the SDK."""
+        """Return all metric families as one message of the SDK."""
         now = time.time_ns()
         metrics = [
             self._kinds.Metric(name=family.name, description=family.documentation, unit="", data=data)
@@ -81,7 +82,7 @@ class MetricsExport:
         return self._kinds.MetricsData(resource_metrics=[resource])
 
     def _data(self, family: Any, now: int) -> Any:
-        """Return the points of one family; None for a type that the gateway does not use."""
+        """Return the data points of one metric family; None for a type that the gateway does not use."""
         cumulative = self._kinds.AggregationTemporality.CUMULATIVE
         if family.type == "histogram":
             points = [self._histogram(labels, some, now) for labels, some in _by_labels(family.samples)]
@@ -118,7 +119,7 @@ class MetricsExport:
 def buckets_of(samples: Sequence[Any]) -> tuple[list[float], list[int], float]:
     """Return (upper bounds without infinity, number of values in each bucket, sum of the values) of one series.
 
-    Prometheus counts the values up to each bound, OpenTelemetry those between two bounds.
+    Prometheus counts the values up to each bound, OpenTelemetry the values between two bounds.
     """
     upto = sorted((float(each.labels["le"]), int(each.value)) for each in samples if each.name.endswith("_bucket"))
     counts = [count - before for (_, count), before in zip(upto, [0, *(count for _, count in upto)], strict=False)]
@@ -127,7 +128,7 @@ def buckets_of(samples: Sequence[Any]) -> tuple[list[float], list[int], float]:
 
 
 def _by_labels(samples: Iterable[Any]) -> list[tuple[dict[str, str], list[Any]]]:
-    """Return the samples of a histogram by their labels without `le`."""
+    """Group the samples of a histogram by their labels other than `le`."""
     found: dict[tuple[tuple[str, str], ...], list[Any]] = {}
     for sample in samples:
         key = tuple(sorted((name, value) for name, value in sample.labels.items() if name != "le"))

@@ -60,7 +60,9 @@ _HINTS = (
 
 
 def redact_text(text: str) -> str:
-    """Return `text` without parts that look like secrets, cut at `MAX_TEXT_CHARACTERS` and encodable as UTF-8."""
+    """Return `text` without parts that look like secrets, cut to `MAX_TEXT_CHARACTERS`, in a form that UTF-8 can
+    encode.
+    """
     if len(text) > MAX_TEXT_CHARACTERS:
         text = text[:MAX_TEXT_CHARACTERS] + "…"
     if not text.isascii():
@@ -81,7 +83,8 @@ def redact_text(text: str) -> str:
 
 
 def _unless_plain(match: re.Match[str]) -> str:
-    """Return `REDACTED` if the match mixes both letter cases and digits, as generated secrets do; else the match.
+    """Return `REDACTED` if the match contains letters of both cases and digits, as generated secrets do. Otherwise
+    return the match.
 
     Other matches of forty characters are digests or paths.
     """
@@ -105,7 +108,9 @@ def _redact_field(name: object, value: object, depth: int) -> tuple[str, object]
 
 @lru_cache(maxsize=1024)
 def _judge_name(name: str) -> tuple[str, bool]:
-    """Return (name for display, True if the field is secret). Cached, because field names are few and repeat."""
+    """Return (name for display, True if the field is secret). The result is cached, because there are few field
+    names.
+    """
     return redact_text(name), _SECRET_KEY.search(name) is not None
 
 

@@ -54,7 +54,7 @@ class SpanEncoding:
         return b"".join((_FIRST, _length(len(resource)), resource))
 
     def rejected(self, answer: bytes) -> int:
-        """Return the number of spans that a successful response rejects; 0 if it is malformed."""
+        """Return the number of spans that a successful response reports as rejected; 0 if the response is malformed."""
         try:
             rejected: int = ExportTraceServiceResponse.FromString(answer).partial_success.rejected_spans
         except Exception:  # the error of protobuf; only modules for tokens may import its package
@@ -110,7 +110,7 @@ def _value(value: str | int | bool) -> AnyValue:
 
 
 def _length(number: int) -> bytes:
-    """Return a length as a varint of protobuf."""
+    """Encode a length as a varint of protobuf."""
     if number < 0x80:
         return bytes((number,))
     parts = bytearray()

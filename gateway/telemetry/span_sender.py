@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bounded queue between requests and the collector of spans. A task of the event loop empties it.
+"""Keep spans in a bounded queue, and send them to the collector in a task of the event loop.
 
-There is no thread: its changes with the event loop would cost more than the encoding, which takes about a microsecond
-for each span.
+No thread is used: switching between it and the event loop would cost more than the encoding, which takes about a
+microsecond for each span.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ Client = AbstractAsyncContextManager[Callable[[bytes], Awaitable[bytes]]]
 
 
 class SpanSender:
-    """Sends spans in batches. `add` never waits; `start` and `close` belong to the event loop of the process."""
+    """Sends spans in batches. `add` never waits. `start` and `close` must be called in the event loop of the
+    process.
+    """
 
     def __init__(self, client: Client, encoding: SpanEncoding, count: Count) -> None:
         self._client = client
@@ -46,7 +48,7 @@ class SpanSender:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, span: Span) -> None:
-        """Accept a span that has ended, or drop it if the queue is full."""
+        """Add a span that has ended to the queue, or drop it if the queue is full."""
         waiting = len(self._waiting)
         if waiting >= QUEUE_SPANS:
             self._count("dropped", 1)
@@ -60,7 +62,7 @@ class SpanSender:
         self._task = asyncio.create_task(self._run(), name="spans")
 
     async def close(self) -> None:
-        """Send the spans that wait. Return after 3 seconds at the latest; the rest is lost."""
+        """Send the spans that wait. Return after at most 3 seconds; spans that were not sent are lost."""
         self._closing = True
         self._wake.set()
         task = self._task or asyncio.create_task(self._run(), name="spans")
@@ -81,7 +83,7 @@ class SpanSender:
             await self._send_waiting(send)
 
     async def _send_waiting(self, send: Callable[[bytes], Awaitable[bytes]]) -> None:
-        """Send the spans that wait now in full batches, and the last ones together."""
+        """Send the spans that wait, in full batches and a last one that may be smaller."""
         for _ in range(-(-len(self._waiting) // BATCH_SPANS)):
             batch = [self._waiting.popleft() for _ in range(min(BATCH_SPANS, len(self._waiting)))]
             try:
@@ -94,7 +96,9 @@ class SpanSender:
                 self._count("sent", len(batch) - rejected)
 
     async def _sent(self, send: Callable[[bytes], Awaitable[bytes]], body: bytes) -> int:
-        """Send a request, and return the number of spans that the collector rejects. Raises its last error."""
+        """Send a request with retries. Return the number of spans that the collector rejects. Raises the error of the
+        last attempt.
+        """
         attempt = 1
         while True:
             try:

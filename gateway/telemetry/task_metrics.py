@@ -65,9 +65,10 @@ class EventMetrics:
 
 
 class AuditExportMetrics:
-    """The backlog of the export. All processes read the same rows, so the latest value of any process counts.
+    """Metrics of records that wait for an export. All processes read the same rows, so the latest value of any process
+    is right.
 
-    The series appear with the first value: a gateway without an export must not show an empty backlog.
+    The series appear with the first value: a gateway without an export must not show that 0 records wait.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -98,7 +99,9 @@ class AuditExportMetrics:
 
 
 class ProbeMetrics:
-    """The results of probes, and the trust of engines. All processes read the same rows, so the latest value counts."""
+    """Metrics of the results of probes and the trust in engines. All processes read the same rows, so the latest value
+    is right.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Define the metrics in `registry`."""
@@ -130,9 +133,11 @@ class ProbeMetrics:
         self._results.labels(verdict).inc()
 
     def trust_counted(self, by_standing: Mapping[Standing, int], next_end: float) -> None:
-        """Set the number of engines by standing, and the next end of trust in seconds since 1970, 0 without one.
+        """Set the number of engines by standing, and the time at which the next trust ends (seconds since 1970; 0:
+        none).
 
-        A standing that is absent from `by_standing` is set to 0: an alert must end when its last engine was probed.
+        A standing that is absent from `by_standing` is set to 0, so that an alert ends when the last engine with it was
+        probed.
         """
         for standing in Standing:
             self._engines.labels(standing.value).set(by_standing.get(standing, 0))

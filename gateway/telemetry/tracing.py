@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of requests and background tasks, sent to an OpenTelemetry collector by OTLP over HTTP.
+"""Record traces of requests and background tasks, and send them to an OpenTelemetry collector by OTLP over HTTP.
 
-The sampling is decided once, at the beginning of a request. A request that is not recorded creates no spans. Attributes
-contain ids, counts and names of operations, never tokens, bodies, queries or locations.
+At the beginning of a request it is decided whether the request is recorded. A request that is not recorded creates no
+spans. Attributes contain ids, counts and names of operations, never tokens, bodies, queries or locations.
 
-Spans of HTTP calls to OpenFGA and OPA, recorded by hooks of aiohttp. The calls carry `traceparent`.
+HTTP calls to OpenFGA and OPA are recorded by hooks of aiohttp, and have the header `traceparent`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from gateway.telemetry.span_sender import Client, Count, SpanSender
 
 
 def client_spans(system: str) -> aiohttp.TraceConfig:
-    """Return the hooks for the session of a client. `system` is the name in spans, for example `openfga`.
+    """Return the hooks for a client's HTTP session. `system` is its name in spans, for example `openfga`.
 
     A span is named by the last segment of the path, which no client of the gateway can choose. It ends with the headers
     of the response. A call that is repeated after a lost connection has two spans. A call outside of a request has no
-    span and carries no `traceparent`. A call of a request that is not recorded carries the flag that says so.
+    span and no `traceparent`. In a request that is not recorded, the header of a call has the flag for that.
     """
 
     async def started(_session: Any, context: SimpleNamespace, request: aiohttp.TraceRequestStartParams) -> None:
@@ -80,10 +80,10 @@ def client_spans(system: str) -> aiohttp.TraceConfig:
 
 
 def propagate(span: Span | None, headers: MutableMapping[str, str]) -> None:
-    """Set `traceparent` and `tracestate` in the headers of a call to another system.
+    """Set the headers `traceparent` and `tracestate` of a call to another system.
 
-    They are those of `span`. If it is None, they are those of the request, which is not recorded then: the other
-    system does not record it either. Outside of a request, no header is set.
+    They describe `span`. If it is None, they describe the request, which is not recorded then, so the other system does
+    not record the call either. Outside of a request, no header is set.
     """
     current = span or CURRENT.get()
     if current is None:
@@ -107,7 +107,9 @@ def _uncounted(_outcome: str, _number: int) -> None:
 
 
 class Unrecorded:
-    """Context manager of a request that is not recorded. Its trace is forwarded to other systems with that flag."""
+    """Context manager of a request that is not recorded. Calls to other systems get its trace id with the flag "not
+    recorded".
+    """
 
     __slots__ = ("_token", "_trace")
 
@@ -161,7 +163,7 @@ class Tracer:
         self._sender = SpanSender(client, SpanEncoding(resource), count)
 
     def start(self) -> None:
-        """Start to send spans, inside the event loop."""
+        """Start the task that sends spans. Call it inside the event loop."""
         self._sender.start()
 
     def server_span(self, method: str, headers: Mapping[str, str]) -> Recording | Unrecorded:
@@ -197,5 +199,5 @@ class Tracer:
         return Recording(Span(trace, new_span_id(), parent, name, kind, time_ns(), attributes, parent != 0))
 
     async def close(self) -> None:
-        """Send the recorded spans. Return after 3 seconds at the latest; the rest is lost."""
+        """Send the recorded spans. Return after at most 3 seconds; spans that were not sent are lost."""
         await self._sender.close()

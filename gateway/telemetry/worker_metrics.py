@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collector of the metrics of all worker processes. It leaves out the live gauges of processes that have ended."""
+"""Collect the metrics of all worker processes. The live gauges of processes that have ended are left out."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 class LivingWorkers:
     """A collector over the files that worker processes write to `directory`.
 
-    The library would add the last value of a live gauge of an ended process to the sum forever. Granian replaces a
-    worker process that dies and sends no notification. Each scrape therefore checks which processes run. The counters
+    The library would add the last value of an ended process's live gauge to the sum forever. Granian replaces a worker
+    process that dies, and sends no notification of it. Each scrape therefore checks which processes run. The counters
     of ended processes are kept.
     """
 
