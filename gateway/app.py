@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The composition root: connects the components of a process, which `gateway.assembly` creates from the settings.
+"""The composition root: connect the components of a process, which `gateway.assembly` creates from the settings.
 
 Granian calls `create_worker` in each worker process. Components that need the running event loop are created in the
 lifespan of the application.
@@ -84,9 +84,9 @@ _log = get_logger("app")
 
 
 def create_app(settings: Settings | None = None, *, cannot_start: Callable[[str], None] | None = None) -> Application:
-    """Return the application of one worker process. Without `settings`, read them from the environment.
+    """Return the application of one worker process. If `settings` is None, read them from the environment.
 
-    `cannot_start` is called with the reason if a service that the start needs does not respond or refuses.
+    `cannot_start` is called with the reason if a service that is needed for the start does not respond or refuses.
     """
     settings = settings or load()
     settings.require_serving()
@@ -120,8 +120,8 @@ def create_app(settings: Settings | None = None, *, cannot_start: Callable[[str]
 
 
 def create_worker() -> Application:
-    """Return the application of a worker process, which ends with the main process. Exclude its objects from garbage
-    collection.
+    """Return the application of a worker process, which ends with the main process. Exclude existing objects from
+    garbage collection.
 
     About 200,000 objects, mostly of modules, live as long as the process. A full collection that visits them would
     block all requests of the worker for about 0.1 seconds.
@@ -132,7 +132,7 @@ def create_worker() -> Application:
 
 
 def _end_process(reason: str) -> None:
-    """Write the reason to the log and end the process. The server would print its traceback twice for each worker."""
+    """Log the reason and end the process. Otherwise the server would print the traceback twice for each worker."""
     _log.error("gateway.start_failed", reason=reason)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -142,7 +142,7 @@ def _end_process(reason: str) -> None:
 async def _assemble(
     settings: Settings, metrics: Metrics, calls: Calls, tracer: Tracer | None, stack: AsyncExitStack
 ) -> Services:
-    """Create all components of one process. `stack` closes them in reverse order."""
+    """Create all components of one process. Closing `stack` closes them in reverse order."""
     trust = trusted(*certificate_sources())
     database = await open_database(settings, trust, stack, traced=tracer is not None)
     async with database.transaction() as connection:
@@ -189,7 +189,7 @@ async def _assemble(
 async def _health(
     settings: Settings, database: Database, fga: FgaClient, opa: OpaDecider, identity: Identity, stack: AsyncExitStack
 ) -> HealthMonitor:
-    """Start the monitor that checks the health of each external system."""
+    """Start the health monitor, which checks each external system."""
     health = HealthMonitor(
         interval_seconds=settings.health_check_frequency_seconds, maintenance_mode=settings.maintenance_mode
     )
@@ -205,10 +205,10 @@ async def _health(
 async def reconcile(
     settings: Settings, *, repair: bool, report: ReportFinding, restored: Literal["revoke", "give-back"] | None = None
 ) -> Comparison:
-    """Compare all tuples with all rows once, and with `repair` repair drift: `lakegate authz reconcile`.
+    """Compare all tuples with all rows once, for `lakegate authz reconcile`. With `repair`, repair the drift.
 
     `report` is called with each finding. `restored` is for a restored database: grants that OpenFGA does not have are
-    revoked (`revoke`) or written to OpenFGA again (`give-back`). Together with `repair` it also records the database as
+    revoked (`revoke`) or written to OpenFGA again (`give-back`). If `repair` is set too, the database is recorded as
     the current one, so that gateways start. Raises EmptyStore, the errors of starting a gateway, and those of the door.
     """
     metrics = Metrics()
@@ -233,7 +233,7 @@ async def reconcile(
 
 
 async def change_keys(settings: Settings, *, seal: bool) -> RotationResult:
-    """Encrypt every stored credential with the first key in the current format: `lakegate secrets rotate`.
+    """Encrypt every stored credential with the first key in the current format, for `lakegate secrets rotate`.
 
     Without `seal`, only count. Raises NotAllReadable, the errors of starting a gateway, and those of the door.
     """
@@ -244,7 +244,7 @@ async def change_keys(settings: Settings, *, seal: bool) -> RotationResult:
 
 
 async def move_secrets(settings: Settings, *, move: bool) -> MoveResult:
-    """Move every storage credential into the secret store of the settings: `lakegate secrets move`.
+    """Move every storage credential into the secret store in the settings, for `lakegate secrets move`.
 
     Without `move`, only count. Raises the errors of the secret stores and of starting a gateway, and those of the door.
     """
@@ -260,9 +260,9 @@ async def move_secrets(settings: Settings, *, move: bool) -> MoveResult:
 async def verify_scope(
     settings: Settings, *, warehouse: str, locations: int, seed: int
 ) -> tuple[str, ScopeReport, ProofReport | None]:
-    """Run the canary for a warehouse, and prove the policies for random locations: `lakegate verify-scope`.
+    """Run the canary for a warehouse, and prove its policies for random locations, for `lakegate verify-scope`.
 
-    Return (name of the warehouse, result of the canary, result of the proof or None without policies). Raises
+    Return (name of the warehouse, result of the canary, result of the proof; None if there are no policies). Raises
     NoSuchWarehouse, the errors of starting a gateway, and those of the door.
     """
     metrics = Metrics()
@@ -277,10 +277,10 @@ async def verify_scope(
 
 
 async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:
-    """Allow one more bootstrap of the server: `lakegate reopen-bootstrap`.
+    """Allow one more bootstrap of the server, for `lakegate reopen-bootstrap`.
 
-    `user_id` is the only user who can do it; with None, the first caller with a token can. Return True if the server
-    still has an administrator. Raises the errors of starting a gateway, and those of the door.
+    `user_id` is the only user who can do it. If it is None, the first caller with a token can. Return True if the
+    server still has an administrator. Raises the errors of starting a gateway, and those of the door.
     """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
@@ -288,7 +288,7 @@ async def reopen_bootstrap(settings: Settings, *, user_id: str | None) -> bool:
 
 
 async def revoke_own_signing_keys(settings: Settings) -> int:
-    """Revoke the signing keys of the gateway's own tokens: `lakegate secrets withdraw-signing-keys`.
+    """Revoke the signing keys of the gateway's own tokens, for `lakegate secrets withdraw-signing-keys`.
 
     Return the number of revoked keys. Raises the errors of starting a gateway, and those of the door.
     """
@@ -298,7 +298,7 @@ async def revoke_own_signing_keys(settings: Settings) -> int:
 
 
 async def change_events(settings: Settings, work: Callable[[Database, Door], Awaitable[int]]) -> int:
-    """Return the result of `work`, a function of `event_commands`: `lakegate events`.
+    """Return the result of `work`, a function of `gateway.features.events.events`, for `lakegate events`.
 
     Raises the errors of starting a gateway, and those of the door.
     """
@@ -310,7 +310,7 @@ async def change_events(settings: Settings, work: Callable[[Database, Door], Awa
 async def issue_scim_token(
     settings: Settings, make: Callable[[UUID], tuple[str, bytes]], provider: str, project: str, days: int
 ) -> tuple[str, provisioning_tokens.Issued]:
-    """Issue a SCIM provisioning token for an identity provider and a project: `lakegate secrets scim-token issue`.
+    """Issue a SCIM provisioning token for an identity provider and a project, for `lakegate secrets scim-token issue`.
 
     `make` returns (token, digest) for a token id; `days` is the lifetime. Return (token, stored record). Raises
     NoSuchProject, the errors of starting a gateway, and those of the door.
@@ -326,9 +326,9 @@ async def issue_scim_token(
 
 
 async def revoke_scim_token(settings: Settings, id: UUID) -> bool:
-    """Revoke a SCIM provisioning token. Return False if no valid one has this id.
+    """Revoke a SCIM provisioning token. Return False if no valid token has this id.
 
-    Raises as `revoke_own_signing_keys`.
+    Raises the errors of `revoke_own_signing_keys`.
     """
     async with AsyncExitStack() as stack:
         database, _, door = await _for_a_command(settings, Metrics(), stack)
@@ -344,7 +344,7 @@ async def scim_tokens(settings: Settings) -> list[provisioning_tokens.Known]:
 async def live_credentials(
     settings: Settings, warehouse: str | None, table: str | None, user: str | None
 ) -> list[LiveCredential]:
-    """Return live credentials: `lakegate live-credentials`. Raises NotFound and the errors of `open_database`."""
+    """Return live credentials, for `lakegate live-credentials`. Raises NotFound and the errors of `open_database`."""
     async with AsyncExitStack() as stack:
         database = await open_database(settings, trusted(*certificate_sources()), stack)
         return await register.find(database, warehouse=warehouse, table=table, user=user)
@@ -353,7 +353,7 @@ async def live_credentials(
 async def _for_a_command(
     settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, accept_moved_database: bool = False
 ) -> tuple[Database, FgaClient, Door]:
-    """Return (database, OpenFGA client, door) for a command. `accept_moved_database` is as for `open_database`."""
+    """Return (database, OpenFGA client, door) for a command. `accept_moved_database` is passed to `open_database`."""
     trust = trusted(*certificate_sources())
     database = await open_database(settings, trust, stack, accept_moved_database=accept_moved_database)
     fga = await open_openfga(settings, trust, database, stack)

@@ -2,8 +2,9 @@
 """Find the extensions of installed packages: authorizers, secret stores, event sinks, verifiers and storages.
 
 A package provides an extension as an entry point, as the packaging standard describes
-(https://packaging.python.org/en/latest/specifications/entry-points/). The group is its kind, the name is the one that
-the settings use, and the entry point refers to a function that opens it. docs/extensions.md describes each kind.
+(https://packaging.python.org/en/latest/specifications/entry-points/). The group is the kind of the extension. The name
+is the one in the settings. The entry point refers to a function that opens the extension. docs/extensions.md describes
+each kind.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ class NoSuchExtension(Exception):
 
 
 def names_of_extensions(group: ExtensionGroup | str) -> tuple[str, ...]:
-    """Return the names that installed packages provide in a group, sorted."""
+    """Return the names of the entry points of a group in installed packages, sorted."""
     return tuple(sorted({entry.name for entry in entry_points(group=str(group))}))
 
 
 def modules_of_extensions(group: ExtensionGroup) -> Mapping[str, str]:
-    """Return the names that installed packages provide in a group, each with the module that an import would run."""
+    """Return {name: module} for the entry points of a group in installed packages. No module is imported."""
     return {entry.name: entry.module for entry in entry_points(group=group.value)}
 
 
 def find_extension(group: ExtensionGroup | str, name: str, *, built_in: tuple[str, ...] = ()) -> Callable[..., Any]:
-    """Return the function that opens the extension `name`. Only the package with this name is imported.
+    """Return the function that opens the extension `name`. Only the package that provides it is imported.
 
-    Raises NoSuchExtension, with all names that exist (`built_in` are those without a package).
+    Raises NoSuchExtension. Its message has all available names, including `built_in`, which need no package.
     """
     (entry, *others) = tuple(entry_points(group=str(group), name=name)) or (None,)
     if entry is None:

@@ -19,8 +19,8 @@ few milliseconds each even on the largest documents, so other requests can proce
 
 
 async def offload(compute: Callable[[], Result], *, size: int) -> Result:
-    """Return the result of `compute`. It runs in a thread if it processes more than `LARGE_BYTES`; `size` is an
-    estimate.
+    """Return the result of `compute`. Run it in a thread if it processes more than `LARGE_BYTES`; `size` is an estimate
+    in bytes.
     """
     return compute() if size <= LARGE_BYTES else await asyncio.to_thread(compute)
 

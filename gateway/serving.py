@@ -36,7 +36,7 @@ _OTHER_FILES = 1024
 
 
 class CannotListen(Exception):
-    """Listening on an address failed. The message names the setting."""
+    """The gateway cannot listen on an address. The message names the setting."""
 
 
 def serve(settings: Settings) -> None:
@@ -90,7 +90,7 @@ def serve(settings: Settings) -> None:
 def allow_connections(number: int) -> int:
     """Raise the limit of open files of this process and of its workers for a number of client connections.
 
-    Return the number of files that are allowed. It is smaller than needed if the limit of the administrator is.
+    Return the number of allowed files. It is smaller than needed if the administrator's limit is.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = number + _OTHER_FILES
@@ -109,7 +109,9 @@ def _reduce_memory(settings: Settings) -> None:
 
 
 def _serve_metrics(settings: Settings, directory: str) -> WSGIServer:
-    """Serve the sum over all workers at ``/metrics``, in a thread of the parent process. Raises CannotListen."""
+    """Serve the metrics, summed over all workers, at ``/metrics``. Runs in a thread of the parent process. Raises
+    CannotListen.
+    """
     from prometheus_client import CollectorRegistry, start_http_server
 
     from gateway.telemetry.worker_metrics import LivingWorkers
@@ -124,7 +126,9 @@ def _serve_metrics(settings: Settings, directory: str) -> WSGIServer:
 
 
 def _export_metrics(settings: Settings, directory: str) -> MetricsExport | None:
-    """Export the sum over all workers by OTLP, in a thread of the parent process. Return None without a collector."""
+    """Export the metrics, summed over all workers, by OTLP. Runs in a thread of the parent process. Return None without
+    a collector.
+    """
     wanted = settings.metrics_export
     if wanted.endpoint is None:
         return None

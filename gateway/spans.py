@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spans of requests and background tasks: the current span of each task, and the decorator of methods with spans.
+"""Record spans of requests and background tasks: the current span of each task, and a decorator for methods.
 
-A span costs about a microsecond: it is one object without locks, validation or copies. `telemetry/span_encoding.py`
-converts spans to OTLP when they are sent. Outside of a recorded request, a decorated method costs one lookup more.
+A span costs about one microsecond: it is a single object without locks, validation or copies.
+`telemetry/span_encoding.py` converts spans to OTLP when they are sent. Outside of a recorded request, a decorated
+method costs one lookup more.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _discard(_span: Span) -> None:
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """A trace. `state` is the `tracestate` of the client, `given` tells if the client sent the id.
+    """A trace. `state` is the client's `tracestate`. `given` is True if the client sent the id.
 
     `keep` receives each of its spans at its end.
     """
@@ -47,7 +48,7 @@ class Trace(msgspec.Struct, frozen=True):
 
 
 class Span(msgspec.Struct):
-    """A span of a recorded trace. Times are nanoseconds since 1970; `parent` is 0 without a parent."""
+    """A span of a recorded trace. Times are in nanoseconds since 1970. `parent` is 0 if there is no parent."""
 
     trace: Trace
     id: int
@@ -69,17 +70,19 @@ CURRENT: Final[ContextVar[Span | Trace | None]] = ContextVar("trace", default=No
 
 
 def new_span_id() -> int:
-    """Return a random id. Zero is invalid."""
+    """Return a random id that is not zero, because zero is invalid."""
     return random.getrandbits(_BITS) or 1
 
 
 def new_trace_id() -> int:
-    """Return a random id. Zero is invalid."""
+    """Return a random id that is not zero, because zero is invalid."""
     return random.getrandbits(2 * _BITS) or 1
 
 
 def current_trace_id() -> str | None:
-    """Return the id of the current trace, recorded or not, as 32 hexadecimal digits; None outside of a request."""
+    """Return the id of the current trace as 32 hexadecimal digits, even if it is not recorded. Return None outside of a
+    request.
+    """
     current = CURRENT.get()
     if current is None:
         return None
@@ -89,7 +92,7 @@ def current_trace_id() -> str | None:
 def known_trace_id() -> str | None:
     """Return the id of the current trace if another system may know the trace; None otherwise.
 
-    It is recorded here, or the client sent its id.
+    That is so if it is recorded here, or if the client sent its id.
     """
     current = CURRENT.get()
     if current is None:
@@ -99,7 +102,7 @@ def known_trace_id() -> str | None:
 
 
 class NotRecorded:
-    """Context manager that records nothing. All spans of requests that are not recorded are the same one."""
+    """Context manager that records nothing. One instance serves all requests that are not recorded."""
 
     __slots__ = ()
 
@@ -118,9 +121,10 @@ _ABSENT: Final[Mapping[str, str]] = {}
 
 
 class Recording:
-    """Context manager that makes a span the current one, and keeps it at its end.
+    """Context manager that makes a span the current one, and sends it to its trace at the end.
 
-    An exception sets only its type, never its text. One of the types `refusals` is a response, not a failure.
+    For an exception only its type is recorded, never its text. An exception of the types `refusals` does not mark the
+    span as failed.
     """
 
     __slots__ = ("_refusals", "_span", "_token")
@@ -154,8 +158,8 @@ def span(
 ) -> Recording | NotRecorded:
     """Return a context manager that records a span below the current one.
 
-    It records nothing outside of a request or task, or if that is not recorded. `refusals` are types of exceptions
-    that are answers, not failures.
+    It records nothing outside of a request or task, or if that is not recorded. Exceptions of the types `refusals` do
+    not mark the span as failed.
     """
     parent = CURRENT.get()
     if type(parent) is not Span:
@@ -169,9 +173,10 @@ def spanned(
     *,
     refusals: tuple[type[BaseException], ...] = (),
 ) -> Callable[[Method], Method]:
-    """Decorate a method that returns an awaitable, so that a span is recorded until that ends.
+    """Decorate a method that returns an awaitable, so that a span is recorded until the awaitable ends.
 
-    `attributes` receives the arguments of the method. The parameters are as for `span`.
+    `attributes` is called with the arguments of the method and returns attributes of the span. The other parameters are
+    those of `span`.
     """
 
     def decorate(method: Method) -> Method:
@@ -201,14 +206,14 @@ def is_recording() -> bool:
 
 
 def mark(event: str) -> None:
-    """Record on the current span that `event` happened now."""
+    """Record an event with the current time on the current span."""
     current = CURRENT.get()
     if type(current) is Span:
         current.events = (*current.events, (event, time_ns()))
 
 
 def complete_request(operation: str, status: int) -> None:
-    """Set the operation and the status of the response on the current span, that of a request."""
+    """Set the operation and the response status on the current span, which is that of a request."""
     current = CURRENT.get()
     if type(current) is Span:
         current.name = operation
@@ -218,16 +223,17 @@ def complete_request(operation: str, status: int) -> None:
 
 
 def begin(name: str, attributes: Attributes) -> Span | None:
-    """Return a span of a call to another system, below the current span; None if that is not recorded.
+    """Return a span for a call to another system, below the current span. Return None if the current one is not
+    recorded.
 
-    It does not become the current span, and the caller must pass it to `end`.
+    The new span does not become the current one, and the caller must pass it to `end`.
     """
     parent = CURRENT.get()
     return _below(parent, name, CLIENT, attributes) if type(parent) is Span else None
 
 
 def end(ended: Span | None, *, error: str | None = None, attributes: Attributes = _ABSENT) -> None:
-    """End a span. `error` is the type of an error. None as `ended` is allowed."""
+    """End a span. `error` is the type of an error. Do nothing if `ended` is None."""
     if ended is None:
         return
     if attributes:

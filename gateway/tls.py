@@ -37,7 +37,8 @@ class Trust:
 
 
 def trusted(file: str | None, directory: str | None) -> Trust:
-    """Return the certificates of `file` (SSL_CERT_FILE) and `directory` (SSL_CERT_DIR); the system's without both.
+    """Return the certificates in `file` (SSL_CERT_FILE) and `directory` (SSL_CERT_DIR). If neither is set, return the
+    system's.
 
     All certificate files of the directory are read, because mounted secrets lack the hashed names that OpenSSL expects.
     Raises CertificatesUnusable.
@@ -52,10 +53,10 @@ def trusted(file: str | None, directory: str | None) -> Trust:
 
 
 def for_postgres(mode: str, trust: Trust, root_certificate: str | None) -> ssl.SSLContext | str:
-    """Return the `ssl` argument of asyncpg for an `sslmode` of libpq.
+    """Return the argument `ssl` of asyncpg that corresponds to an `sslmode` of libpq.
 
-    It is an SSL context for `verify-ca` and `verify-full`, else the mode itself. `root_certificate` is the path of a
-    certificate file that replaces `trust` for PostgreSQL. Raises CertificatesUnusable.
+    It is an SSL context for `verify-ca` and `verify-full`, and the mode itself for all others. `root_certificate` is
+    the path of a certificate file that replaces `trust` for PostgreSQL. Raises CertificatesUnusable.
     """
     if mode not in ("verify-ca", "verify-full"):
         return mode

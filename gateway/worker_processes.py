@@ -31,9 +31,11 @@ _ARENAS: Final = 2
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Context manager. Run the block without the garbage collector, which skips the objects of the block afterwards.
+    """Context manager. Disable the garbage collector during the block. Later collections skip the objects that the
+    block created.
 
-    For objects that live as long as the process: a collection would find none to free, and costs a third of the time.
+    Use it for the creation of objects that live as long as the process: collections would free none of them, and cost a
+    third of the time.
     """
     gc.disable()
     try:
@@ -61,8 +63,8 @@ def share_modules(module: str) -> bool:
 def return_large_blocks(size: int, library: ctypes.CDLL | None = None) -> bool:
     """Return freed blocks of at least `size` bytes to the system. Return False if the C library has no such option.
 
-    By default the GNU C library raises this size to that of the largest freed block, at most 32 MiB. Afterwards blocks
-    of that size are parts of the heap, which keeps them when they are free. `library` is for tests.
+    By default, the GNU C library raises this threshold to the size of the largest freed block, at most 32 MiB. From
+    then on, blocks up to that size are parts of the heap, which keeps them when they are free. `library` is for tests.
     """
     mallopt: Callable[[int, int], int] | None = getattr(library or ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
@@ -90,9 +92,10 @@ def die_with_parent(stop_signal: int) -> Callable[[], None]:
 def end_with_main_process() -> None:
     """Let the kernel send SIGKILL to this worker process when the main process ends, even if that was killed.
 
-    A worker that remains would keep the port, and no other process could replace or end it. One that is starting
-    ignores SIGTERM. A main process that is stopped waits for its workers, so this ends no request then. Only Linux
-    supports this; elsewhere, and in a process that is not a worker, the function does nothing.
+    A worker that outlives the main process would keep the port, and no other process could replace or end it. SIGTERM
+    does not suffice, because a starting worker ignores it. A main process that stops normally waits for its workers, so
+    no request is ended then. Only Linux supports this; elsewhere, and in a process that is not a worker, the function
+    does nothing.
     """
     main = multiprocessing.parent_process()
     if main is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credential vending: sessions of a store that are confined to one location.
+"""Credential vending: opens sessions of a store that are limited to one location.
 
-Checks the minimum lifetime, caches the sessions, and names them for the store's logs.
+It checks the minimum lifetime, caches the sessions, and gives them names that appear in the store's logs.
 """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cache of vended credentials, each for half of its lifetime.
+"""Cache vended credentials, each for half of its lifetime.
 
 The key contains everything on which the response depends.
 
-Without the principal in the key, principals would share a credential: the store's logs could not distinguish them, and
-a revocation of one would not affect the other.
+It includes the principal. Otherwise principals would share a credential: the store's logs could not distinguish them,
+and a revocation for one would not affect the other.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ __all__ = ["CachedCredentials", "CredentialCache", "VendKey", "uncached"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendKey:
-    """The cache key. Two requests share a credential only if all values are equal."""
+    """The cache key. Requests share a credential only if all values of their keys are equal."""
 
     principal: str
     role: str | None
@@ -37,7 +37,7 @@ class VendKey:
 
 
 class Expiring(Protocol):
-    """A value that can be cached until half of its lifetime is left."""
+    """A value with an expiry, which can be cached until half of its lifetime is left."""
 
     @property
     def expires_at(self) -> datetime:
@@ -50,7 +50,7 @@ StillAllowed = Callable[[], Awaitable[None]]
 
 
 class CredentialCache(Protocol):
-    """Returns cached credentials or new ones."""
+    """A function that returns cached credentials or new ones."""
 
     async def __call__(
         self, key: VendKey, make: Callable[[], Awaitable[Made]], still_allowed: StillAllowed | None = None
@@ -60,7 +60,7 @@ class CredentialCache(Protocol):
 
 
 class CredentialObserver(Protocol):
-    """Receives hits and misses, for metrics."""
+    """Receiver of the numbers of cache hits and misses, for metrics."""
 
     def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Record cache hits and misses of the cache named `cache`."""
@@ -80,7 +80,7 @@ def _now() -> datetime:
 
 
 class _Flight:
-    """The creation of one credential, in a task of its own, and the number of requests that wait for it."""
+    """The creation of one credential in a separate task, and the number of requests that wait for it."""
 
     __slots__ = ("task", "waiting")
 
@@ -90,11 +90,11 @@ class _Flight:
 
 
 class CachedCredentials:
-    """Returns a cached credential for an equal key while at least half of its lifetime is left.
+    """Returns a cached credential for an equal key while at least half of the credential's lifetime is left.
 
-    The caller was admitted for this request: the cache saves minting, never a decision, and the use case audits each
-    credential. Concurrent requests for the same key share one creation, which ends only when none of them waits for it
-    any more: a request that is cancelled does not cancel the others.
+    The caller was admitted for this request: the cache avoids the creation of credentials, never a decision, and the
+    use case audits each credential. Concurrent requests for the same key share one creation. It is cancelled only if no
+    request waits for it any more, so a cancelled request does not affect the others.
     """
 
     def __init__(self, *, entries: int, observer: CredentialObserver, clock: Callable[[], datetime] = _now) -> None:
@@ -108,8 +108,8 @@ class CachedCredentials:
     ) -> Made:
         """Return the credential for `key`. Raises the errors of `make` and `still_allowed`; then nothing is cached.
 
-        `still_allowed` is awaited just before `make`, and after the wait for the creation of another request: the
-        caller may have lost the right meanwhile. If that creation fails, the credential is created once more, so that
+        `still_allowed` is awaited just before `make`, and after the wait for a creation that another request started:
+        the caller may have lost the right meanwhile. If that creation fails, the credential is created again, so that
         no request fails because of another one.
         """
         cached: Made | None = self._usable(key)
@@ -169,7 +169,7 @@ class CachedCredentials:
                 flight.task.cancel()
 
     async def _result_of_other(self, key: VendKey, flight: _Flight) -> Any:
-        """Return the credential that another request creates; None if its creation fails."""
+        """Return the credential that another request creates; None if that creation fails."""
         try:
             return await self._wait(key, flight)
         except Exception:  # the request that started it raises the error

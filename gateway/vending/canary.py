@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The canary: attempts on the live store to leave the scope of vended credentials.
+"""The canary, a test that runs on the live store: try to leave the scope of vended credentials.
 
 A store that ignores session policies gives every vended credential the rights of the whole role, without any error. So
 the canary vends a credential of each access level for a temporary folder, by the vendor that serves tables. With each
-it makes attempts that must be refused: outside of the folder, above its level, to take a role again, and on the control
-plane of the store. Attempts that must succeed show that the refusals are not failures of the store.
+it makes attempts that must be refused: outside of the folder, beyond the access level, to assume the role again, and on
+the control plane of the store. Other attempts must succeed: they show that the store works.
 
 The canary writes only objects whose names contain a new UUID, and it deletes and overwrites only objects that it wrote
 itself. It sends no change of a setting of the store.
@@ -58,7 +58,7 @@ class _Session:
 
 
 class Canary:
-    """One run. The caller awaits the stages in the order of the methods, and always `clean_up` at the end."""
+    """One run. The caller awaits the stages in the order of the methods, and in every case `clean_up` at the end."""
 
     def __init__(self, profile: StorageProfile, credential: Credential | None, clients: StorageClients) -> None:
         """Create a run in a new folder below the warehouse's base location."""
@@ -81,45 +81,47 @@ class Canary:
         await self._files.list_keys(self._profile, self._own(), self._folder, 1)
 
     async def own_round_trip(self) -> None:
-        """Write, read and delete an object with the gateway's own credential. Raises as `prepare` does."""
+        """Write, read and delete an object with the gateway's own credential. Raises the errors of `prepare`."""
         key = self._folder.child("own.txt")
         await self._write_sentinel("/".join(key.segments))
         await self._files.delete(self._profile, self._own(), [key.text])
 
     async def prepare(self) -> None:
-        """Write the sentinels and read them back. Raises the errors of the store, and StorageCheckFailed."""
+        """Write the sentinels and read them back. Raises the errors of the store, and StorageCheckFailed for other
+        content.
+        """
         sentinels = [self._kept(level) for level in _LEVELS]
         sentinels += [place.sentinel for level in _LEVELS for place in self._places(level) if place.exists]
         await _all([self._write_sentinel(key) for key in sentinels])
 
     async def issue(self) -> None:
-        """Vend a credential of each level. Raises the errors of vending, and StorageCheckFailed without vending."""
+        """Vend a credential of each access level. Raises the errors of vending, and StorageCheckFailed."""
         for level in _LEVELS:
             self._sessions.append(_Session(level, await self._vend(level), self._places(level)))
 
     async def inside(self) -> None:
-        """Carry out what each credential must be able to do. Raises StorageCheckFailed if one cannot."""
+        """Make the requests that each credential must permit. Raises StorageCheckFailed if one of them fails."""
         await self._each(self._inside)
 
     def stages(self) -> Iterator[tuple[str, Stage]]:
-        """Yield each stage of `STAGES` and the function that makes its attempts and returns those that succeeded."""
+        """Yield (name, function) of each stage. The function makes the attempts, and returns those that succeeded."""
         attempts = (self._outside, self._above_level, self._role_again, self._control_plane)
         for name, stage in zip(STAGES, attempts, strict=True):
             yield name, partial(self._stage, stage)
 
     @property
     def unclear(self) -> tuple[Finding, ...]:
-        """Return the attempts so far whose response was neither a success nor a refusal."""
+        """Return all attempts so far whose response was neither a success nor a refusal."""
         return tuple(finding for session in self._sessions for finding in session.unclear)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Return the attempts so far that the store carried out."""
+        """Return all attempts so far that the store carried out although it should have refused them."""
         return tuple(finding for session in self._sessions for finding in session.reached)
 
     @property
     def attempts(self) -> int:
-        """Return the number of attempts so far whose result counts."""
+        """Return the number of attempts so far whose result was conclusive."""
         return sum(session.attempts for session in self._sessions)
 
     async def clean_up(self) -> None:
@@ -240,7 +242,7 @@ class Canary:
             self._outside_base.discard(attempt.key)
 
     async def _destroy(self, session: _Session, act: Act, key: str, place: str, text: str, *, exists: bool) -> None:
-        """Try to delete or overwrite a sentinel, and read it afterwards: the object shows the result."""
+        """Try to delete or overwrite a sentinel, then read it: the object shows whether the attempt succeeded."""
         attempt = Attempt(act=act, key=key, inside=self._table.key_prefix, exists=exists)
         result = await self._send(session, attempt)
         if exists and result is not Outcome.UNTESTED:
@@ -269,7 +271,7 @@ class Canary:
         return [finding for finding in self.findings if finding not in before]
 
     async def _each(self, stage: Callable[[_Session], Coroutine[None, None, None]]) -> None:
-        """Run a stage for all credentials concurrently. Each has objects of its own."""
+        """Run a stage for all credentials concurrently. Each credential has its own objects."""
         async with self._client_trials.connected() as self._trials:
             await _all([stage(session) for session in self._sessions])
 
@@ -328,7 +330,7 @@ class Canary:
 
 
 async def _all(work: Sequence[Coroutine[None, None, None]]) -> None:
-    """Run everything to its end, then raise the first error: no request is left running behind the caller."""
+    """Run everything to its end, then raise the first error, so that no request runs on after the return."""
     for failure in await asyncio.gather(*work, return_exceptions=True):
         if failure is not None:
             raise failure
@@ -371,7 +373,7 @@ async def run_canary(
 
 
 async def _clean_up(canary: Canary, seconds: float) -> str:
-    """Remove the objects of a run. Return the reason if that failed."""
+    """Remove the objects of a run. If that fails, return the reason; otherwise an empty text."""
     try:
         async with asyncio.timeout(seconds):
             await canary.clean_up()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attempts of the canary: what a credential must be able to do, and what it must not do at each place. Pure."""
+"""Define the attempts of the canary: requests that a credential must permit, and those that it must not permit at each
+place. Pure.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ _EVERY_NAME: Final = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place outside of the scope. `exists` is True if `sentinel` is an object that the canary writes first."""
+    """A place outside of the scope. `exists` is True if the canary writes the object `sentinel` there before the
+    attempts.
+    """
 
     name: str
     text: str
@@ -46,7 +50,7 @@ class Place:
 
 
 def places(folder: Location, level: AccessLevel, *, top: str | None) -> tuple[Place, ...]:
-    """Return the places outside of the scope, with sentinels for a credential of this level only.
+    """Return the places outside of the scope. Their sentinels are only for a credential of this access level.
 
     `folder` is the parent folder of the scope. `top` is the new name of a folder at the root of the store, None if the
     warehouse is the whole store.
@@ -64,9 +68,9 @@ def places(folder: Location, level: AccessLevel, *, top: str | None) -> tuple[Pl
 
 
 def attempts_at(place: Place, level: AccessLevel, *, inside: str, own: str) -> Iterator[Attempt]:
-    """Yield the attempts at a place that leave its sentinel as it is.
+    """Yield those attempts at a place that do not change its sentinel.
 
-    `inside` is the prefix of the credential's own keys, `own` an object there.
+    `inside` is the prefix of the credential's own keys, `own` the key of an object there.
     """
     new = f"{place.prefix}written-{level}"
     yield Attempt(act=Act.READ, key=place.sentinel, inside=inside, exists=place.exists)
@@ -83,7 +87,9 @@ def attempts_at(place: Place, level: AccessLevel, *, inside: str, own: str) -> I
 
 
 def expected_inside(level: AccessLevel, *, inside: str, own: str) -> Iterator[Attempt]:
-    """Yield what a credential of this level must be able to do with its own keys. `own` is an object among them."""
+    """Yield the requests that a credential of this level must permit on its own keys. `own` is the key of an object
+    among them.
+    """
     yield Attempt(act=Act.READ, key=own, inside="", exists=True)
     yield Attempt(act=Act.LIST, key=inside, inside=_EVERY_NAME)
     written = f"{inside}written-{level}.txt"

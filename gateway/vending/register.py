@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the register entry of a credential from the caller, the table and the credential."""
+"""Build the register entry of a vended credential from the caller, the table and the credential."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def register_entry(
     *,
     generic: bool,
 ) -> IssuedCredential:
-    """Return the register entry of a credential that is about to leave.
+    """Return the register entry of a credential that is about to be sent to the client.
 
-    `actor` is the caller by whose rights it was made: below a definer view that is the view's owner.
+    `actor` is the principal whose rights the credential has. For a table below a definer view, that is the view's
+    owner.
     """
     principal, assumed_role = _holder(actor)
     return IssuedCredential(

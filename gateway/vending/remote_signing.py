@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sign requests of clients to the store of a table, with the key whose rights are the smallest.
+"""Sign requests of clients to the store of a table, with the available key that has the fewest rights.
 
-If the store has sessions, a session of the table signs: the one that the caller would be vended, from the same cache.
-It never leaves the gateway, so its lifetime is that of the profile. Otherwise the warehouse's own key signs.
+If the store has sessions, a session of the table signs: the one that would be vended to the caller, from the same
+cache. It is not sent to the client, so its lifetime is only limited by the profile. Otherwise the warehouse's own key
+signs.
 
-Loads and creates offer signatures by properties that `SigningOffers` builds.
+In responses to loads and creations, signatures are offered by properties, which `SigningOffers` builds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ __all__ = ["RemoteSigner", "SignedRequest", "SigningKey", "SigningOffers"]
 
 @dataclass(frozen=True, slots=True)
 class SignedRequest:
-    """A signed request: all its headers by name, and the name of the session that signed it; empty for the own key."""
+    """A signed request: all its headers by name, and the name of the signing session (empty for the warehouse's own
+    key).
+    """
 
     headers: Mapping[str, str]
     session_name: str
@@ -42,7 +45,7 @@ class SignedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """Name what determines the key that signs: the warehouse's credential, and the caller's session."""
+    """The inputs that determine the signing key: the warehouse's credential, and the caller's session."""
 
     credential: Credential | None
     profile_version: str
@@ -52,21 +55,23 @@ class SigningKey:
 
 
 class RemoteSigner:
-    """Signs by the rules of the warehouse's provider."""
+    """Signs requests by the rules of the warehouse's provider."""
 
     def __init__(self, clients: StorageClients, vendor: Vendor) -> None:
         self._clients = clients
         self._vendor = vendor
 
     def client_properties(self, profile: StorageProfile, *, uri: str | None, endpoint: str) -> dict[str, str] | None:
-        """Return the properties of a client that has its requests signed; None if the warehouse does not sign."""
+        """Return the properties that make a client send its requests for signing; None if the warehouse does not
+        sign.
+        """
         signer = self._clients.of(profile).signer
         if signer is None or not signer.offered(profile):
             return None
         return signer.client_properties(uri=uri, endpoint=endpoint)
 
     def read(self, profile: StorageProfile, location: Location, request: UnsignedRequest) -> ReadRequest:
-        """Read a request completely. Raises LocationOutsideWarehouse, and the errors of `Signer.read`."""
+        """Parse a request completely. Raises LocationOutsideWarehouse, and the errors of `Signer.read`."""
         # A table outside of a warehouse that was narrowed gets no signatures, as it gets no credentials.
         if not profile.base_location().contains(location, strict=True):
             raise LocationOutsideWarehouse(
@@ -109,7 +114,8 @@ class RemoteSigner:
 
 
 class SigningOffers:
-    """Builds the properties. `base_uri` is the configured address of the gateway; None if it is not configured.
+    """Builds the properties that offer signatures. `base_uri` is the gateway's address in the settings, None if it is
+    not set.
 
     Without it, clients use the catalog's address, to which they sent the load. An address taken from the request could
     send a caller's token to another server, as in `Configurations.get`.

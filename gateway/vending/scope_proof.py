@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prove the policies of a warehouse's credentials for random locations, without a store (`lakegate verify-scope`).
 
-The canary shows that the store enforces policies, with one location. The proof shows that the policies say the right
-thing, with many: an evaluator that shares no code with the builder compares them with the location and the level.
+The canary shows with one location that the store enforces policies. The proof shows with many locations that the
+policies are right: an evaluator that shares no code with their builder compares them with the location and the level.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class ProofReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
     @property
     def proven(self) -> bool:
-        """Return True if policies were evaluated, and none differs from what its location and level require."""
+        """Return True if policies were evaluated, and each agrees with its location and level."""
         return self.policies > 0 and not self.violations
 
 
 def prove_locations(profile: StorageProfile, *, count: int, seed: int) -> ProofReport | None:
-    """Prove the policies of every access level for `count` random locations below the warehouse's base.
+    """Prove the policies of every access level for `count` random locations below the warehouse's base location.
 
     Each policy is also evaluated for keys of the other locations. Return None if the warehouse vends no credentials or
     its provider has no policies.
@@ -78,8 +78,8 @@ def prove_locations(profile: StorageProfile, *, count: int, seed: int) -> ProofR
 
 
 def random_locations(profile: StorageProfile, *, count: int, seed: int) -> list[Location]:
-    """Return different locations of all shapes and depths below the base. Characters that the profile does not allow in
-    a location are left out.
+    """Return distinct locations of all shapes and depths below the base location. They contain only characters that the
+    profile allows.
     """
     source = Random(seed)  # noqa: S311 - test data, which the seed must reproduce
     base, found = profile.base_location(), dict[str, Location]()

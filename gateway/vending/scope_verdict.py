@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of the canary on a warehouse's store, and the rule by which vending consults it."""
+"""The verdict of the canary on a warehouse's store, and the rule by which it permits or forbids vending."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _log = structlog.get_logger("vending.canary")
 
 
 class Verdict(StrEnum):
-    """`proven`: every attempt was refused. `escaped`: one was not. `inconclusive`: neither could be shown.
-    `not-vended`: the warehouse vends no credentials.
+    """`proven`: every attempt was refused. `escaped`: an attempt was not refused. `inconclusive`: neither could be
+    shown. `not-vended`: the warehouse vends no credentials.
     """
 
     PROVEN = "proven"
@@ -28,14 +28,14 @@ class Verdict(StrEnum):
 
     @property
     def conclusive(self) -> bool:
-        """Return True if the verdict shows what the store does."""
+        """Return True if the verdict shows whether the store enforces the scope."""
         return self is not Verdict.INCONCLUSIVE
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """One attempt whose result was not a refusal.
+    """An attempt that was not refused.
 
-    `level` is the access level of the credential, `attempt` the kind of the request, `place` where it acted. `text`
+    `level` is the access level of the credential, `attempt` the kind of the request, and `place` its target. `text`
     describes all of them for a reader.
     """
 
@@ -49,8 +49,8 @@ class ScopeReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """The result of a run of the canary.
 
     `findings` are attempts that the store carried out. `unclear` are attempts whose response was neither a success nor
-    a refusal. `attempts` is the number of requests whose result counts. `reason` explains a verdict that no list
-    explains.
+    a refusal. `attempts` is the number of requests with a conclusive result. `reason` explains the verdict if the two
+    lists do not.
     """
 
     verdict: Verdict
@@ -61,8 +61,8 @@ class ScopeReport(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class Enforcement(StrEnum):
-    """The warehouses that get no credentials. `off`: none is refused. `escaped`: those whose store let a credential
-    leave its scope. `unproven`: all without a proof for their current storage profile.
+    """The warehouses that get no credentials. `off`: none. `escaped`: those whose store let a credential leave its
+    scope. `unproven`: all without a proof for their current storage profile.
     """
 
     OFF = "off"
@@ -81,7 +81,7 @@ _UNPROVEN: Final = (
 
 
 class ScopeRule:
-    """Decides by the stored verdict whether a warehouse may vend credentials, and sign with them."""
+    """The rule that decides by the stored verdict whether a warehouse may vend credentials, and sign with them."""
 
     def __init__(self, enforcement: Enforcement) -> None:
         self._enforcement = enforcement
@@ -89,7 +89,7 @@ class ScopeRule:
     def refusal(self, verdict: str | None) -> str | None:
         """Return the reason why no credential may be vended; None if one may.
 
-        `verdict` is the one for the current storage profile, None if there is none.
+        `verdict` is the verdict on the current storage profile, None if there is none.
         """
         match self._enforcement:
             case Enforcement.OFF:
@@ -102,15 +102,15 @@ class ScopeRule:
                 return _ESCAPED if verdict == Verdict.ESCAPED else _UNPROVEN
 
     def signing_refusal(self, profile: StorageProfile, verdict: str | None) -> str | None:
-        """Return the reason why no request may be signed with a vended credential; None if one may.
+        """Return the reason why no request may be signed with a vended credential; None if signing is permitted.
 
-        A warehouse that vends none signs with its own key, of which the verdict says nothing.
+        A warehouse that vends no credentials signs with its own key, which the verdict does not concern.
         """
         return None if isinstance(profile.downscoping, NoVending) else self.refusal(verdict)
 
 
 def announce(warehouse_id: str, report: ScopeReport) -> None:
-    """Log the result of a run: an escape as an error with the attempts, an inconclusive run as a warning."""
+    """Log the result of a run. An escape is logged as an error with its attempts, an inconclusive run as a warning."""
     match report.verdict:
         case Verdict.ESCAPED:
             attempts = sorted({f"{found.level}: {found.text}" for found in report.findings})

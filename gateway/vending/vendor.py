@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vend a credential for one table's prefix, after location and authorization are settled.
 
-The caller has the decision. The location is checked again against the *current* base of the warehouse, so that a table
-outside of a narrowed warehouse gets no credentials. Policy and lifetime are settled before the call of the store.
+The caller has already made the decision. The location is checked again against the *current* base location of the
+warehouse: if that was narrowed, a table outside of it gets no credentials. Policy and lifetime are determined before
+the call of the store.
 
-Session names: the store's logs contain the principal of a vended credential.
+By the session name, the store's logs show the principal of a vended credential.
 
 A name has a readable part and a digest. Principals with the same readable part have different digests. An auditor can
 compute the name of a known principal and search for it.
 
-Errors of credential vending.
+The module also has the errors of credential vending.
 """
 
 import hashlib
@@ -47,7 +48,7 @@ _NOT_ALLOWED: Final = re.compile(r"[^A-Za-z0-9_+=,.@-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionIdentity:
-    """The principal of a credential.
+    """The principal for which a credential is vended.
 
     `principal` is the full id (`<idp>~<subject>`), `role` the id of the assumed role, None if absent. `readable` may
     be a user name. It is part of the name but not of the digest, because users can choose and change it. `context` is a
@@ -61,7 +62,9 @@ class SessionIdentity:
 
 
 def session_name(identity: SessionIdentity) -> str:
-    """Return `<readable>-<16 hexadecimal characters>`: at most 64 characters that every store accepts."""
+    """Return the session name `<readable>-<16 hexadecimal characters>`. It has at most 64 characters, which every store
+    accepts.
+    """
     readable = identity.readable or identity.principal.partition("~")[2] or identity.principal
     cleaned = _NOT_ALLOWED.sub("-", readable).strip("-")[: MAX_CHARACTERS - _DIGEST_CHARACTERS - 1] or "x"
     return f"{cleaned}-{principal_digest(identity.principal, identity.role)}"
@@ -74,7 +77,7 @@ def principal_digest(principal: str, role: str | None) -> str:
 
 
 class BelowCredentialFloor(CatalogError, code=403):
-    """The allowed lifetime is shorter than the store's shortest session."""
+    """The allowed lifetime is shorter than the shortest session of the store."""
 
 
 class LocationOutsideWarehouse(CatalogError, code=403):
@@ -89,8 +92,8 @@ FLOOR_SECONDS: Final = 900
 class Vended:
     """A credential and the details for the audit record and the register. Only `temporary` contains secrets.
 
-    A cached credential has the `id` of its creation. `policy_digest` is the SHA-256 of the policy that confines it, and
-    `lifetime` the seconds that were requested from the store.
+    A cached credential keeps its `id`. `policy_digest` is the SHA-256 of the policy that limits it, and `lifetime` the
+    number of seconds that were requested from the store.
 
     `prefix` ends with a slash: clients match it as a plain string prefix.
     """
@@ -108,7 +111,7 @@ class Vended:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A credential as it is cached: with the id and the policy digest of its creation."""
+    """A credential in the cache, with the id and the policy digest that it got at its creation."""
 
     id: UUID
     temporary: TemporaryCredential
@@ -127,7 +130,7 @@ class NoCredentials:
 
 
 class Vendor:
-    """Makes `Vended` credentials by the stores' sessions. `cache` may return an earlier one."""
+    """Vends credentials by sessions of the stores. `cache` may return a credential that was created earlier."""
 
     def __init__(self, clients: StorageClients, *, cache: CredentialCache = uncached) -> None:
         self._clients = clients
@@ -145,7 +148,7 @@ class Vendor:
         session: SessionIdentity,
         just_before: Callable[[], Awaitable[None]] | None = None,
     ) -> Vended | NoCredentials:
-        """Return a credential for every key below `location`, with the rights of `level`, for at most `seconds`.
+        """Return a credential for all keys below `location`, with the rights of `level`, for at most `seconds`.
 
         `seconds` is the minimum of the limits of policies and grants; the profile's limit applies too. Raises
         `LocationOutsideWarehouse`, `BelowCredentialFloor`, `PolicyTooLarge` and `InvalidLocation` before the call of
@@ -220,9 +223,9 @@ class Vendor:
         seconds: int,
         purpose: str,
     ) -> Credential:
-        """Return a credential for the gateway's own work at one location only (LG-LOC-24 in `docs/threats.md`).
+        """Return a credential for work of the gateway itself, limited to one location (LG-LOC-24 in `docs/threats.md`).
 
-        If the store has no sessions, it is the warehouse's own credential. `purpose` is part of the session's name.
+        If the store has no sessions, return the warehouse's own credential. `purpose` is part of the session's name.
         Raises the errors of `vend`.
         """
         vended = await self.vend(

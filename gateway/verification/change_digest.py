@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of proposed changes: two runs of one statement have the same digest, so they share one ticket.
+"""Compute digests of proposed changes. Two runs of one statement have the same digest, so they share one ticket.
 
 A digest covers the principal, the object, the kind of change, the normalised updates, and the parts of the current
-metadata on which a schema change rests. Values that an engine chooses for each run are left out: snapshot ids,
-times, locations of new files, UUIDs. So two appends of one principal to one table have the same digest.
+metadata on which a schema change depends. Values that an engine chooses for each run are left out: snapshot ids, times,
+locations of new files, UUIDs. So two appends of one principal to one table have the same digest.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NEW_FILES: Final = ("set-statistics", "set-partition-statistics")
 
 
 def normalised_change(change: ProposedChange) -> Mapping[str, Any]:
-    """Return the parts of a change that are equal in two runs of one statement, as JSON values.
+    """Return those parts of a change that are equal in two runs of one statement, as JSON values.
 
     An object without an id is identified by its namespace and name. The request id is not part of it.
     """
@@ -108,7 +108,7 @@ def _normalise(update: Mapping[str, Any], added: frozenset[Any], creates: bool) 
 
 
 def _first_state(document: msgspec.Raw | None) -> Mapping[str, Any]:
-    """Return the structure of a new table or view; of a view also the representations of its first version."""
+    """Return the structure of a new table or view. For a view it includes the representations of its first version."""
     state = dict(_members(document, (*_STRUCTURE, "versions")))
     if "versions" in state:
         state["versions"] = [
@@ -118,7 +118,7 @@ def _first_state(document: msgspec.Raw | None) -> Mapping[str, Any]:
 
 
 def _members(document: msgspec.Raw | None, names: Iterable[str]) -> Mapping[str, Any]:
-    """Return the named members of a metadata document. The others, which may be large, are not decoded."""
+    """Return the fields `names` of a metadata document. Other fields, which may be large, are not decoded."""
     if document is None:
         return {}
     found = msgspec.json.decode(document, type=dict[str, msgspec.Raw])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read data contracts from a directory: the expected columns, owners and service levels of tables.
 
-Each file `*.json` is one contract. A table is named by its warehouse, namespace and name, or by its id. Letter case of
-names does not count, as in the catalog.
+Each file `*.json` is one contract. A table is given by its warehouse, namespace and name, or by its id. The letter case
+of names is ignored, as in the catalog.
 
-Judge changes of tables by their data contracts: the built-in verifier `contract`.
+The built-in verifier `contract` evaluates changes of tables by their data contracts.
 
 The contracts are read again when a file changes. If one is invalid then, the old contracts stay in force, and `check`
 reports the problem.
@@ -42,7 +42,7 @@ Strings = Annotated[tuple[Text, ...], Meta(max_length=20)]
 
 
 class ContractInvalid(Exception):
-    """A contract or the directory cannot be used. The text names each file with its problem, one on a line."""
+    """A contract or the directory cannot be used. The message has one line for each file, with its problem."""
 
 
 class BoundTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,7 +80,7 @@ class ExpectedColumn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class Contract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"):
-    """A data contract. Messages name it and its owners. The service levels are texts for people."""
+    """A data contract. Messages contain its name and its owners. The service levels are texts for people."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     table: BoundTable
@@ -105,12 +105,12 @@ class TableName(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, warehouse: str, levels: Iterable[str]) -> TableName:
-        """Return the key of these names."""
+        """Return the key of a table with these names."""
         return cls(fold(warehouse), tuple(fold(level) for level in levels))
 
 
 class ContractSet(msgspec.Struct, frozen=True, kw_only=True):
-    """All contracts of a directory by their tables. `digest` changes with the content of any file."""
+    """All contracts of a directory, by table. `digest` changes if the content of any file changes."""
 
     by_id: Mapping[str, tuple[Contract, ...]]
     by_name: Mapping[TableName, tuple[Contract, ...]]
@@ -118,17 +118,21 @@ class ContractSet(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def contracts(self) -> tuple[Contract, ...]:
-        """Return all contracts in the order of their names."""
+        """Return all contracts, sorted by name."""
         found = [each for group in (self.by_id, self.by_name) for some in group.values() for each in some]
         return tuple(sorted(found, key=lambda contract: contract.name))
 
     def named(self, warehouses: Iterable[str], levels: tuple[str, ...]) -> tuple[Contract, ...]:
-        """Return the contracts of a table by its name. `warehouses` are the name and the id of its warehouse."""
+        """Return the contracts of a table that is given by its name. `warehouses` are the name and the id of its
+        warehouse.
+        """
         keys = {TableName.of(warehouse, levels) for warehouse in warehouses}
         return tuple(contract for key in keys for contract in self.by_name.get(key, ()))
 
     def below(self, warehouses: Iterable[str], levels: tuple[str, ...]) -> tuple[Contract, ...]:
-        """Return the contracts that name a table inside a namespace, at any depth."""
+        """Return the contracts of tables in a namespace, at any depth. Only contracts that give the table's name are
+        included.
+        """
         keys = {TableName.of(warehouse, levels) for warehouse in warehouses}
         return tuple(
             contract
@@ -149,7 +153,7 @@ def contract_files(directory: Path) -> list[Path]:
 
 
 def load_contracts(directory: Path) -> ContractSet:
-    """Return all contracts in a directory. Raises ContractInvalid with all problems."""
+    """Return all contracts in a directory. Raises ContractInvalid; its message has all problems."""
     problems: list[str] = []
     contracts: dict[str, Contract] = {}
     digest = hashlib.sha256()
@@ -200,7 +204,7 @@ _Stamp = tuple[tuple[str, int, int, int], ...]
 
 
 class ContractDirectory:
-    """The contracts of a directory, read again when a file changes. The directory must be readable at the start.
+    """The contracts of a directory. They are read again if a file changes. At the start the directory must be readable.
 
     Raises ContractInvalid.
     """
@@ -215,7 +219,7 @@ class ContractDirectory:
         self.problem: str | None = None
 
     async def current(self) -> ContractSet:
-        """Return the contracts as of a second ago at most."""
+        """Return the contracts, which are at most one second old."""
         async with self._looking:
             if self._clock() - self._looked >= _LOOK_EVERY:
                 await asyncio.to_thread(self._look)
@@ -223,7 +227,7 @@ class ContractDirectory:
         return self.contracts
 
     def _look(self) -> None:
-        """Read the files again if one of them changed. On an error, keep the contracts."""
+        """Read the files again if one of them has changed. On an error, keep the previous contracts."""
         try:
             stamp = self._stamped()
             if stamp != self._stamp or self.problem is not None:
@@ -239,7 +243,7 @@ class ContractDirectory:
 
 
 class ContractVerifier:
-    """A verifier that refuses a change, or holds it until an approval, if it breaks a contract."""
+    """A verifier. If a change breaks a contract, it rejects the change or requires approval."""
 
     def __init__(
         self, name: str, directory: ContractDirectory, *, concern: Concern = CONCERN, violation: Violation = "reject"
@@ -259,17 +263,17 @@ class ContractVerifier:
         return self._directory.contracts.digest
 
     async def check(self) -> None:
-        """Raise VerifierFailed if the files are invalid and old contracts are in force."""
+        """Raise VerifierFailed if the files are invalid, so that previous contracts are in force."""
         await self._directory.current()
         if self._directory.problem is not None:
             raise VerifierFailed(f"The data contracts cannot be read again: {self._directory.problem}")
 
     def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
-        """Return True if contracts are about such changes."""
+        """Return True if contracts are evaluated for changes of this kind on this type of objects."""
         return self._concern.covers(change_kind, object_type)
 
     async def verify(self, change: ProposedChange) -> Verdict:
-        """Return the verdict by the contracts of the table. Raises the errors of reading a document."""
+        """Return the verdict on a change, by the contracts of the table. Raises the errors of reading a document."""
         if not self.concerns(change.kind, change.object_type):
             return Approved()
         contracts = await self._directory.current()
@@ -283,12 +287,14 @@ class ContractVerifier:
 
 
 def judge(change: ProposedChange, contracts: ContractSet) -> tuple[str, ...]:
-    """Return one reason for each breach of a contract. Raises DocumentMissing and `BadRequestException`."""
+    """Return a reason for each breach of a contract. Raises DocumentMissing and `BadRequestException`."""
     return _breaches(change, _affected(change, contracts))
 
 
 def _affected(change: ProposedChange, contracts: ContractSet) -> tuple[Contract, ...]:
-    """Return the contracts of the changed table, namespace or warehouse, and of its new name, sorted by name."""
+    """Return the contracts that the change concerns, sorted by name: those of the table, namespace or warehouse, and of
+    its new name.
+    """
     warehouses = (change.warehouse_name, change.warehouse_id)
     found: tuple[Contract, ...]
     if change.object_type == "warehouse":
@@ -308,7 +314,9 @@ def _affected(change: ProposedChange, contracts: ContractSet) -> tuple[Contract,
 
 
 def _of_renamed_warehouse(change: ProposedChange, contracts: ContractSet) -> tuple[Contract, ...]:
-    """Return the contracts that name the warehouse by its old or its new name. Only an empty warehouse is dropped."""
+    """Return the contracts that contain the old or the new name of the warehouse. A drop concerns none, because only
+    empty warehouses are dropped.
+    """
     if change.kind is not ChangeKind.RENAME or _same((change.warehouse_name,), change.destination or ()):
         return ()
     return contracts.below((change.warehouse_name, *(change.destination or ())), ())
@@ -347,7 +355,9 @@ def _faults(change: ProposedChange, contract: Contract) -> Iterator[str]:
 
 
 def _faults_of_rename(change: ProposedChange, contract: Contract) -> Iterator[str]:
-    """Yield the breaches of a contract by a rename. A contract by id follows the table."""
+    """Yield the breaches of a contract by a rename. A contract with the table's id is not broken: it follows the
+    table.
+    """
     if contract.table.id is not None:
         return
     old, new = (*change.namespace, change.name or ""), change.destination or ()
@@ -366,7 +376,7 @@ def _same(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 
 def schema_faults(contract: Contract, columns: Columns) -> Iterator[str]:
-    """Yield one text for each difference between the expected columns and those of a table."""
+    """Yield a text for each difference between the expected columns and the columns of a table."""
     by_path = {column.path.casefold(): column for column in columns.values()}
     for expected in contract.columns:
         column = by_path.get(expected.name.casefold())

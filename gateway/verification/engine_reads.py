@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a canary through an engine, at the address that the operator of the gateway states for it.
+"""Read a canary table through an engine, at the address that the operator of the gateway has configured.
 
-The gateway itself sends the query and sees the response. A principal that posts the output of an engine could have
-computed the expected output from the values.
+The gateway itself sends the query and receives the response. If a principal posted the output of an engine instead, it
+could have computed the expected output from the values.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ STATEMENTS: Final = (
 
 
 class EngineNotReached(Exception):
-    """The engine did not respond at its address, so it has shown nothing about itself."""
+    """The engine did not respond at its address, so the probe has no result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A user of an engine: its id, and its bearer token for the engine."""
+    """A user of an engine: its id, and the bearer token for the engine."""
 
     id: str
     token: str | None = field(default=None, repr=False)
@@ -50,10 +50,10 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class EngineAddress:
-    """Where the gateway reads through an engine. `engine` is the engine's own user id at the gateway.
+    """The address at which the gateway reads through an engine. `engine` is the engine's own user id at the gateway.
 
-    `warehouse_id` is None for all warehouses. `catalog` is Trino's name of the warehouse. `user` is restricted on
-    canaries, and `control` reads all of them.
+    `warehouse_id` is None for all warehouses. `catalog` is Trino's name for the warehouse. `user` is restricted on
+    canary tables, and `control` may read them completely.
     """
 
     engine: str
@@ -66,7 +66,7 @@ class EngineAddress:
 
 
 class EngineReads:
-    """Reads canaries through the engines whose addresses the operator configures."""
+    """Reads canary tables through the engines whose addresses the operator has configured."""
 
     def __init__(self, addresses: Sequence[EngineAddress], tls: ssl.SSLContext | None = None) -> None:
         self._addresses = tuple(addresses)
@@ -80,9 +80,9 @@ class EngineReads:
         return None
 
     async def read(self, address: EngineAddress, namespace: str, table: str, *, control: bool) -> str:
-        """Return everything that the engine returns about the canary to its test user, or to the control user.
+        """Return everything that the engine returns about the canary table to its test user, or to the control user.
 
-        An output above the limit is returned as an empty text. The caller limits the time. Raises EngineNotReached.
+        If the output exceeds the limit, return an empty text. The caller limits the time. Raises EngineNotReached.
         """
         reader = address.control if control else address.user
         try:
@@ -140,7 +140,9 @@ async def _shown(
 
 
 async def _body(answer: aiohttp.ClientResponse) -> bytes:
-    """Return the body of a response of status 200. Raises ValueError for another status and for a longer body."""
+    """Return the body of a response with status 200. Raises ValueError for another status, and for a body above the
+    limit.
+    """
     async with answer:
         if answer.status != 200:
             raise ValueError(f"status {answer.status}")

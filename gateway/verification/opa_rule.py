@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask a rule of the package `lakegate.changes` in OPA about a change.
+"""Query a rule of the package `lakegate.changes` in OPA about a change.
 
 The rule is an object `{"verdict": ..., "reasons": [...]}`. An undefined rule, another value and an error of the policy
-are failures that close: two verdicts for one change, for example, are an error that a caller can choose.
+always count as failures that do not approve. The reason is that a caller can provoke an error, for example two verdicts
+for one change.
 """
 
 from __future__ import annotations
@@ -40,13 +41,15 @@ class _Input(msgspec.Struct, frozen=True):
 
 
 class _Result(msgspec.Struct, frozen=True):
-    """A response of OPA's data API. OPA adds members such as `decision_id`."""
+    """A response of OPA's data API. OPA adds fields such as `decision_id`."""
 
     result: Answer | msgspec.UnsetType = msgspec.UNSET
 
 
 class OpaRule:
-    """A verifier that is a rule in OPA. `rule` is its name: letters, digits and `_`. `token` is the gateway's token."""
+    """A verifier that is a rule in OPA. `rule` is the rule's name: letters, digits and `_`. `token` is the gateway's
+    token.
+    """
 
     def __init__(
         self,
@@ -80,7 +83,7 @@ class OpaRule:
         return self._name
 
     def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
-        """Return True if the settings send such changes to this rule."""
+        """Return True if, by the settings, changes of this kind on this type of objects are sent to the rule."""
         return self._concern.covers(change_kind, object_type)
 
     async def verify(self, change: ProposedChange) -> Verdict:

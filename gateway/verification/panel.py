@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query all verifiers that a change concerns, and join their verdicts.
+"""Query all verifiers that evaluate a change, and combine their verdicts.
 
-The strictest verdict wins: a rejection, then a verifier without a verdict that fails closed, then a pending verdict,
-then an approval. Reasons are sorted by the names of the verifiers, so the same verdicts give the same reasons.
+The strictest verdict applies. From strictest on, the order is: a rejection, a missing verdict of a verifier that fails
+closed, a pending verdict, an approval. Reasons are sorted by the names of the verifiers, so the same verdicts give the
+same reasons.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ _CLOSE_SECONDS: Final = 5.0
 
 
 class VerifierFailed(Exception):
-    """A verifier gave no verdict. The text is for logs, and contains nothing of the change and no secret."""
+    """A verifier gave no verdict. The message is for logs, and contains no part of the change and no secret."""
 
 
 class VerifierOverloaded(VerifierFailed):
-    """Too many questions wait for the verifier."""
+    """Too many queries wait for the verifier."""
 
 
 class UnfitChange(VerifierFailed):
@@ -40,7 +41,7 @@ class UnfitChange(VerifierFailed):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One answered or failed question, for logs. `failure` has no text of the client or of the verifier."""
+    """The record of one query to a verifier, for logs. `failure` contains no text of the client or of the verifier."""
 
     verifier: str
     outcome: str
@@ -58,12 +59,12 @@ def no_configuration() -> str:
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
-    """A verifier with its limits.
+    """A verifier together with its limits.
 
-    `timeout` is in seconds and includes the time in which the question waits for others. A failure of the verifier is
-    not approval: a caller can cause a timeout. `warehouses` are ids; empty means all. `questions` is the number of
-    questions that the verifier receives at the same time. A commit with only `unaffected` updates is not evaluated.
-    `configuration` returns a text that changes when the verifier's rules do.
+    `timeout` is in seconds, and includes the time for which a query waits for others. A failure of the verifier is not
+    approval: a caller can cause a timeout. `warehouses` are ids; empty means all. `questions` is the maximum number of
+    concurrent queries to the verifier. A commit with only `unaffected` updates is not evaluated. `configuration`
+    returns a text that changes when the verifier's rules do.
     """
 
     verifier: Verifier
@@ -78,18 +79,18 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """The joint verdict. `unavailable` marks a rejection because a verifier gave no verdict."""
+    """The combined verdict. `unavailable` is True for a rejection whose reason is that a verifier gave no verdict."""
 
     verdict: Verdict
     unavailable: bool = False
 
 
 class _NoVerdict(msgspec.Struct, frozen=True):
-    """A question without a verdict."""
+    """The result of a query that gave no verdict."""
 
 
 class Panel:
-    """All registered verifiers. `observe` is called after each question."""
+    """All verifiers in the settings. `observe` is called after each query."""
 
     def __init__(self, seats: Iterable[Seat], *, observe: Callable[[Asked], None] = ignore) -> None:
         """Create a panel. Raises ValueError if two verifiers have the same name."""
@@ -105,7 +106,7 @@ class Panel:
 
     @property
     def version(self) -> str:
-        """Return a digest of the verifiers and their configuration. An approval lapses when it changes."""
+        """Return a digest of the verifiers and their configuration. If it changes, approvals are no longer valid."""
         described = [
             (
                 state.name,
@@ -121,14 +122,16 @@ class Panel:
         return hashlib.sha256(msgspec.json.encode(described)).hexdigest()
 
     def concerns(self, kind: ChangeKind, object_type: str, updates: frozenset[str] = frozenset()) -> bool:
-        """Return True if any verifier evaluates such changes. `updates` are the actions of a commit; none means any."""
+        """Return True if any verifier evaluates such changes. `updates` are the actions of a commit; if empty, any are
+        assumed.
+        """
         return any(state.concerns(kind, object_type, updates) for state in self._seats)
 
     async def verify_all(self, changes: Sequence[ProposedChange]) -> list[Judgement]:
-        """Return the verdict on each change of one request, up to the first group with a rejection.
+        """Return the verdict on each change of one request. Stop after the first group that contains a rejection.
 
-        As many changes are asked about at the same time as every verifier answers. So a request with many changes does
-        not fail because of its own number of questions.
+        As many changes are verified at a time as the verifier with the lowest limit of concurrent queries allows. So a
+        request with many changes does not fail because of its own queries.
         """
         at_once = min((state.seat.questions for state in self._seats), default=1)
         judgements: list[Judgement] = []
@@ -139,7 +142,7 @@ class Panel:
         return judgements
 
     async def verify(self, change: ProposedChange) -> Judgement:
-        """Query all verifiers concurrently and return the strictest verdict. Raises no error of a verifier."""
+        """Query all verifiers concurrently and return the strictest verdict. Errors of verifiers are not raised."""
         asked = [state for state in self._seats if state.judges(change)]
         answers = await asyncio.gather(*(state.ask(change) for state in asked))
         rejected: list[str] = []
@@ -160,7 +163,7 @@ class Panel:
         return Judgement(Pending(tuple(pending)) if pending else Approved())
 
     async def check(self, name: str) -> None:
-        """Raise an error if the verifier is not healthy, or VerifierFailed if its last question had no verdict."""
+        """Raise an error if the verifier is not healthy. Raises VerifierFailed if its last query had no verdict."""
         for state in self._seats:
             if state.name != name:
                 continue
@@ -170,12 +173,14 @@ class Panel:
                 raise VerifierFailed(f"The verifier {name} gave no verdict: {state.failure}")
 
     async def close(self) -> None:
-        """Close every verifier, each within five seconds. An error of one does not keep the others open."""
+        """Close every verifier, each within five seconds. If one raises an error, the others are closed
+        nevertheless.
+        """
         await asyncio.gather(*(_closed(state.seat.verifier) for state in self._seats), return_exceptions=True)
 
 
 class _SeatState:
-    """A seat with its running questions."""
+    """A verifier with its limits and its running queries."""
 
     def __init__(self, seat: Seat, observe: Callable[[Asked], None]) -> None:
         self.seat = seat
@@ -186,7 +191,7 @@ class _SeatState:
         self._questions = 0
 
     def concerns(self, kind: ChangeKind, object_type: str, updates: frozenset[str] = frozenset()) -> bool:
-        """Return True if the verifier evaluates such changes, or fails to say so."""
+        """Return True if the verifier evaluates such changes, or if its method `concerns` fails."""
         seat = self.seat
         if updates and kind is ChangeKind.COMMIT and updates <= seat.unaffected:
             return False
@@ -204,9 +209,11 @@ class _SeatState:
         return here and self.concerns(change.kind, change.object_type, updates)
 
     async def ask(self, change: ProposedChange) -> Verdict | _NoVerdict:
-        """Return the verdict. There is none if the verifier failed, did not respond in time, or has too many questions.
+        """Query the verifier and return its verdict. Return _NoVerdict if it failed, did not respond in time, or has
+        too many queries.
 
-        A change that the verifier cannot evaluate is rejected. It says nothing about the health of the verifier.
+        If the verifier cannot evaluate the change, the verdict is a rejection. That does not affect the health of the
+        verifier.
         """
         began = time.monotonic()
         answer: Verdict | _NoVerdict
@@ -267,7 +274,9 @@ async def _closed(verifier: Verifier) -> None:
 
 
 def _understood(answer: object) -> Verdict:
-    """Return a verdict of the right form. Raises VerifierFailed, so a third party's mistake never approves."""
+    """Return the verdict if it has the right form. Otherwise raise VerifierFailed, so that a mistake of a third party
+    never approves.
+    """
     if isinstance(answer, Approved):
         return Approved()
     if isinstance(answer, Rejected | Pending):
@@ -278,7 +287,7 @@ def _understood(answer: object) -> Verdict:
 
 
 def _reasons(name: str, reasons: tuple[str, ...], without: str) -> list[str]:
-    """Return the reasons with the verifier's name, limited in number and length, on one line each."""
+    """Return the reasons, each on one line after the verifier's name. Their number and length are limited."""
     shown = [_printable(reason) for reason in reasons[:MOST_REASONS]] or [without]
     if len(reasons) > MOST_REASONS:
         shown.append(f"{len(reasons) - MOST_REASONS} more reasons")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define what a verifier is asked and what it answers."""
+"""Define the interface of verifiers: the change that they evaluate, and their verdicts."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -47,7 +47,7 @@ class Approved(msgspec.Struct, frozen=True, tag=True):
 
 
 class Rejected(msgspec.Struct, frozen=True, tag=True):
-    """Refuse the change and say why."""
+    """Refuse the change for the given reasons."""
 
     reasons: tuple[str, ...]
 
@@ -69,10 +69,10 @@ class Verifier(Protocol):
         """Return the name that prefixes the reasons."""
 
     def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
-        """Tell whether this verifier evaluates such a change; cheap and pure."""
+        """Return True if this verifier evaluates such a change. The method must be cheap and pure."""
 
     async def verify(self, change: ProposedChange) -> Verdict:
-        """Evaluate the change; any exception is a failure of the verifier."""
+        """Evaluate the change. Any exception counts as a failure of the verifier."""
 
     async def close(self) -> None:
-        """Release what the verifier holds."""
+        """Release the resources of the verifier."""

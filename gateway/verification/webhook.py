@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ask a web server about a change, in a signed request.
+"""Query a web server about a change, by a signed request.
 
 The signature follows Standard Webhooks 1.0 (https://www.standardwebhooks.com): an HMAC with SHA-256 over the id, the
 time and the body. The response is `{"verdict": "approve", "reject" or "pending", "reasons": [...]}`. Any other response
@@ -36,7 +36,9 @@ _LARGE: Final = 1_048_576
 
 
 def signing_key(secret: str) -> bytes:
-    """Return the key of a secret `whsec_<base64>` of 24 to 64 bytes. Raises ValueError without the secret's text."""
+    """Return the key in a secret `whsec_<base64>` of 24 to 64 bytes. Raises ValueError, whose message lacks the
+    secret.
+    """
     try:
         key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
     except (binascii.Error, ValueError):
@@ -56,9 +58,10 @@ def signature(key: bytes, message_id: str, timestamp: int, body: bytes) -> str:
 
 
 class Webhook:
-    """A verifier behind a web server.
+    """A verifier that is a web server.
 
-    With `documents`, the question contains the metadata documents and the updates. `key` is the key of the signature.
+    If `documents` is set, the request contains the metadata documents and the updates. `key` is the key of the
+    signature.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class Webhook:
         return self._name
 
     def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
-        """Return True if the settings send such changes to this server."""
+        """Return True if, by the settings, changes of this kind on this type of objects are sent to this server."""
         return self._concern.covers(change_kind, object_type)
 
     async def verify(self, change: ProposedChange) -> Verdict:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The question that webhooks and OPA receive, its transport, and the strict reading of the answer."""
+"""The query that webhooks and OPA receive about a change, its transport, and the strict decoding of the response."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class JsonPost:
         self._session: aiohttp.ClientSession | None = None
 
     async def __call__(self, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
-        """Return the body of the 200 response with the type application/json.
+        """Send the body, and return the body of a 200 response with the type application/json.
 
         Raises:
         - QuestionTooLarge, QuestionRefused: a status 4xx, or a connection that ended after a large question.
@@ -108,7 +108,9 @@ _LONGEST_REASON: Final = 2000
 
 
 class InvalidAnswer(VerifierFailed):
-    """The response is not exactly of the documented form. It is a failure of the verifier, and never an approval."""
+    """The response does not have exactly the documented form. It counts as a failure of the verifier, never as an
+    approval.
+    """
 
 
 class RefusedByRule(InvalidAnswer):
@@ -128,11 +130,13 @@ class QuestionTooLarge(UnfitChange):
 
 
 class QuestionRefused(VerifierFailed):
-    """The server refuses the question itself: a status 4xx, or no response to a large question."""
+    """The server refuses the query itself: a status 4xx, or no response to a large query."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """A proposed change as JSON. `before` and `after` are metadata documents, null if the verifier gets none."""
+    """A proposed change as JSON. `before` and `after` are metadata documents; null if the verifier does not receive
+    them.
+    """
 
     kind: str
     object_type: str
@@ -158,7 +162,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def question_of(change: ProposedChange, *, documents: bool = True) -> Question:
-    """Return the question about a change, with or without its metadata documents."""
+    """Return the query about a change, with or without its metadata documents."""
     return Question(
         kind=change.kind.value,
         object_type=change.object_type,
@@ -178,7 +182,7 @@ def question_of(change: ProposedChange, *, documents: bool = True) -> Question:
 
 
 def encoded(question: object) -> bytes:
-    """Return the JSON of a question. Raises QuestionTooLarge."""
+    """Encode a query as JSON. Raises QuestionTooLarge."""
     body = msgspec.json.encode(question)
     if len(body) > MOST_QUESTION_BYTES:
         raise QuestionTooLarge(f"the change has {len(body)} bytes, more than {MOST_QUESTION_BYTES}")
@@ -186,7 +190,7 @@ def encoded(question: object) -> bytes:
 
 
 def understood(answer: Answer) -> Verdict:
-    """Return the verdict of a response. Raises RefusedByRule for too many or too long reasons."""
+    """Return the verdict in a decoded response. Raises RefusedByRule if it has too many or too long reasons."""
     if len(answer.reasons) > _MOST_REASONS or any(len(reason) > _LONGEST_REASON for reason in answer.reasons):
         raise RefusedByRule(
             f"the answer has more than {_MOST_REASONS} reasons, or one of over {_LONGEST_REASON} characters"
@@ -201,7 +205,7 @@ def understood(answer: Answer) -> Verdict:
 
 
 def decode_answer(body: bytes) -> Verdict:
-    """Return the verdict in the body of a response. Raises InvalidAnswer."""
+    """Decode the body of a response, and return its verdict. Raises InvalidAnswer."""
     refuse_repeated_members(body)
     try:
         return understood(msgspec.json.decode(body, type=Answer, strict=True))
@@ -211,7 +215,9 @@ def decode_answer(body: bytes) -> Verdict:
 
 
 def refuse_repeated_members(body: bytes) -> None:
-    """Raise InvalidAnswer if an object has the same member twice. Readers disagree about which of the two counts."""
+    """Raise InvalidAnswer if an object has the same field twice, because parsers differ in which of the two they
+    use.
+    """
 
     def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)

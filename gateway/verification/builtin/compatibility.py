@@ -39,7 +39,7 @@ def incompatible(change: ProposedChange) -> tuple[str, ...]:
 
 
 def breaks(old: Columns, new: Columns) -> list[str]:
-    """Return one reason for each difference that is not compatible, in the order of the old schema."""
+    """Return a reason for each difference that is not compatible, in the order of the old schema."""
     reasons: list[str] = []
     gone: set[int] = set()
     for column in old.values():
@@ -57,8 +57,8 @@ def breaks(old: Columns, new: Columns) -> list[str]:
 
 
 def widens(old: Type, new: Type) -> bool:
-    """Return True if the types are equal or the new one is a promotion of the old one. Only the outermost level counts
-    of nested types.
+    """Return True if the types are equal, or the new type is a promotion of the old one. Of nested types only the
+    outermost level is compared.
     """
     if not isinstance(old, str) or not isinstance(new, str):
         return old == "unknown" or type_name(old) == type_name(new)
@@ -71,7 +71,7 @@ def widens(old: Type, new: Type) -> bool:
 
 
 def shown(kind: Type) -> str:
-    """Return a type for a message."""
+    """Return a type as text for a message."""
     return kind if isinstance(kind, str) else type_name(kind)
 
 
@@ -89,14 +89,14 @@ def _changed(old: FlatColumn, new: FlatColumn) -> list[str]:
 
 
 def _cannot_read_old_data(column: FlatColumn, old: Columns, new: Columns) -> bool:
-    """Return True for a new required field without a default value inside a parent that old rows have."""
+    """Return True for a new required field that has no default value and lies in a parent that exists in old rows."""
     if column.id in old or not column.required or column.has_default or not column.is_field:
         return False
     return not _inside_new_field(column, old, new)
 
 
 def _inside_new_field(column: FlatColumn, old: Columns, new: Columns) -> bool:
-    """Return True if an enclosing field is new, so that its own rule decides."""
+    """Return True if an enclosing field is new too. Then the rule is applied to that field instead."""
     parent = column.parent
     while parent is not None:
         if parent not in old:

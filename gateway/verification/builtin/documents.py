@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the parts of metadata documents that rules compare: columns by field id, partition fields and properties."""
+"""Read the parts of metadata documents that the rules compare: columns by field id, partition fields and properties."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from lakegate.restrictions.literals import ABSENT, StructType, Type
 
 
 class DocumentMissing(VerifierFailed):
-    """The change has no document that the rule needs. The rule gives no verdict."""
+    """The change lacks a document that the rule needs, so the rule gives no verdict."""
 
 
 class FlatColumn(msgspec.Struct, frozen=True, kw_only=True):
-    """A field at any depth. `path` is its full dotted name, and `parent` the id of the enclosing field, None on top."""
+    """A field at any depth. `path` is its full dotted name. `parent` is the id of the enclosing field, None at the top
+    level.
+    """
 
     id: int
     name: str
@@ -55,12 +57,12 @@ def table_after(change: ProposedChange) -> TableMetadata:
 
 
 def keep_parsed(change: ProposedChange, *, after: TableMetadata) -> None:
-    """Keep the parsed form of the new document of a table beside the change: the rules need not parse it again."""
+    """Keep the parsed form of a table's new document with the change, so that the rules need not parse it again."""
     change.__dict__["parsed_after"] = after
 
 
 def _parsed(change: ProposedChange, member: Literal["before", "after"], text: msgspec.Raw) -> TableMetadata:
-    """Return the parsed document. All rules on one change share it. Two threads may parse it at the same time."""
+    """Return the parsed document, which all rules on a change share. Two threads can parse it at the same time."""
     kept: TableMetadata | None = change.__dict__.get(f"parsed_{member}")
     if kept is None:
         kept = change.__dict__[f"parsed_{member}"] = decode_stored_table_metadata(bytes(text))
@@ -68,7 +70,7 @@ def _parsed(change: ProposedChange, member: Literal["before", "after"], text: ms
 
 
 def properties_before(change: ProposedChange) -> Mapping[str, str] | None:
-    """Return the current properties of a table, view or generic table; None without a document."""
+    """Return the current properties of a table, view or generic table. Return None if there is no document."""
     if change.object_type == "table" and change.before is not None:
         return _parsed(change, "before", change.before).properties
     return None if change.before is None else _properties_in(change.object_type, change.before)
@@ -89,7 +91,9 @@ def _properties_in(object_type: str, text: msgspec.Raw) -> Mapping[str, str]:
 
 
 def columns_of(schema: Schema) -> Columns:
-    """Return all fields of a schema by id. A parent is before the fields inside it. Raises BadRequestException."""
+    """Return {id: field} of all fields of a schema. A parent precedes the fields inside it. Raises
+    BadRequestException.
+    """
     found: dict[int, FlatColumn] = {}
     enclosing: list[int] = []
     for column in schema.columns.values():

@@ -27,7 +27,7 @@ TRANSFORMS: Final = frozenset({"identity", "bucket", "truncate", "year", "month"
 
 
 def parse_transforms(names: tuple[str, ...]) -> frozenset[str]:
-    """Return the names of transforms in lower case. Raises ValueError for an unknown one."""
+    """Return the names of transforms in lower case. Raises ValueError for an unknown transform."""
     found = frozenset(name.lower() for name in names)
     if unknown := sorted(found - TRANSFORMS):
         raise ValueError(f"{', '.join(unknown)} must be one of {', '.join(sorted(TRANSFORMS))}")
@@ -37,7 +37,7 @@ def parse_transforms(names: tuple[str, ...]) -> frozenset[str]:
 def forbidden_evolution(
     change: ProposedChange, *, mode: PartitionEvolution, transforms: frozenset[str]
 ) -> tuple[str, ...]:
-    """Return the reasons against the new partition spec. No `transforms` means that all are allowed.
+    """Return the reasons against the new partition spec. If `transforms` is empty, all transforms are allowed.
 
     Raises DocumentMissing and `BadRequestException`.
     """
@@ -61,7 +61,7 @@ def forbidden_evolution(
 
 
 def _fields(metadata: TableMetadata | None) -> tuple[PartitionField, ...]:
-    """Return the fields of the default spec. In version 1, a removed field stays with the transform `void`."""
+    """Return the fields of the default spec. In format version 1, a removed field stays with the transform `void`."""
     if metadata is None:
         return ()
     return tuple(field for field in metadata.default_spec.fields if type_name(field.transform) != "void")

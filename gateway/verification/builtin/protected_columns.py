@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protect columns of tables from being dropped, renamed, moved or given another type: the built-in verifier `columns`.
+"""Prevent that protected columns of tables are dropped, renamed, moved or given another type: the built-in verifier
+`columns`.
 
-A column is named by its full dotted name, or by its field id as `#7`. The fields inside a protected column are
-protected too. A name that a table does not have protects nothing there.
+A column is given by its full dotted name, or by its field id as `#7`. The fields inside a protected column are
+protected too. A name that a table does not have is ignored for this table.
 """
 
 from __future__ import annotations
@@ -25,18 +26,20 @@ CONCERN: Final = Concern(
 
 
 class Protected(msgspec.Struct, frozen=True, kw_only=True):
-    """The names and the field ids of protected columns. Letter case of names does not count."""
+    """The names and field ids of protected columns. The letter case of names is ignored."""
 
     names: frozenset[str]
     ids: frozenset[int] = frozenset()
 
     def contains(self, column: FlatColumn) -> bool:
-        """Return True if the column itself is protected."""
+        """Return True if the column itself is listed as protected."""
         return column.id in self.ids or column.path.casefold() in self.names
 
 
 def parse_columns(entries: Iterable[str]) -> Protected:
-    """Return the protected columns of entries `name` and `#id`. Raises ValueError for an invalid or no entry."""
+    """Parse entries `name` and `#id` into protected columns. Raises ValueError for an invalid entry, or if there is
+    none.
+    """
     names: set[str] = set()
     ids: set[int] = set()
     for entry in entries:
@@ -52,7 +55,7 @@ def parse_columns(entries: Iterable[str]) -> Protected:
 
 
 def changed_columns(change: ProposedChange, protected: Protected) -> tuple[str, ...]:
-    """Return one reason for each protected column that the change drops, renames, moves or gives another type.
+    """Return a reason for each protected column that the change drops, renames, moves or gives another type.
 
     Raises DocumentMissing and `BadRequestException`.
     """
@@ -68,7 +71,7 @@ def changed_columns(change: ProposedChange, protected: Protected) -> tuple[str, 
 
 
 def _is_protected(column: FlatColumn, columns: Columns, protected: Protected) -> bool:
-    """Return True if the column or one that encloses it is protected."""
+    """Return True if the column, or a column that encloses it, is protected."""
     enclosing: FlatColumn | None = column
     while enclosing is not None:
         if protected.contains(enclosing):

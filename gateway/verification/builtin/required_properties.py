@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Require properties of tables, views, generic tables and namespaces: the built-in verifier `properties`.
 
-A commit may leave a property as it was, although it breaks the requirement. Otherwise a new requirement would stop all
+A commit may leave a property unchanged although it breaks the requirement. Otherwise a new requirement would stop all
 writers of existing tables.
 """
 
@@ -28,7 +28,7 @@ LONGEST_VALUE: Final = 1024
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
-    """A property that must be set. `pattern` is a regular expression that the whole value must match."""
+    """A property that must be set. `pattern` is a regular expression that must match the whole value."""
 
     key: str
     pattern: str | None = None
@@ -46,7 +46,7 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_requirements(entries: Iterable[str]) -> tuple[Requirement, ...]:
-    """Return the requirements of entries `key` and `key=pattern`. Raises ValueError for an invalid entry."""
+    """Parse entries `key` and `key=pattern` into requirements. Raises ValueError for an invalid entry."""
     requirements: dict[str, Requirement] = {}
     for entry in entries:
         key, equals, pattern = entry.partition("=")
@@ -66,7 +66,7 @@ def parse_requirements(entries: Iterable[str]) -> tuple[Requirement, ...]:
 
 
 def missing_properties(change: ProposedChange, requirements: tuple[Requirement, ...]) -> tuple[str, ...]:
-    """Return one reason for each requirement that the change breaks.
+    """Return a reason for each requirement that the change breaks.
 
     Raises DocumentMissing and `BadRequestException`.
     """
@@ -80,7 +80,9 @@ def missing_properties(change: ProposedChange, requirements: tuple[Requirement, 
 
 
 def _properties(change: ProposedChange) -> tuple[Mapping[str, str] | None, Mapping[str, str]]:
-    """Return the properties before the change, None for a new object or a namespace, and after it."""
+    """Return (properties before the change, properties after it). The first is None for a new object and for a
+    namespace.
+    """
     if change.object_type == "namespace":
         return None, change.properties
     after, before = properties_after(change), properties_before(change)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make a verifier of a pure rule: a function from a change to the reasons against it."""
+"""Make a verifier from a pure rule, which is a function from a change to the reasons against it."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ STRUCTURE_UPDATES: Final = frozenset(
 
 
 class Concern(msgspec.Struct, frozen=True, kw_only=True):
-    """The kinds of changes and types of objects that a verifier evaluates.
+    """The kinds of changes and the types of objects that a verifier evaluates.
 
-    `unaffected` are updates that cannot break its rule. It does not evaluate a commit that has no others.
+    `unaffected` are updates that cannot break its rule. It does not evaluate a commit that has only such updates.
     """
 
     kinds: frozenset[ChangeKind]
@@ -59,12 +59,12 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
     unaffected: frozenset[str] = frozenset()
 
     def covers(self, kind: ChangeKind, object_type: str) -> bool:
-        """Return True if the verifier evaluates such changes."""
+        """Return True if the verifier evaluates changes of this kind on this type of objects."""
         return kind in self.kinds and object_type in self.object_types
 
 
 class Rule:
-    """A verifier that rejects a change, or holds it until an approval, if `judge` returns reasons against it."""
+    """A verifier. If `judge` returns reasons against a change, it rejects the change or requires approval."""
 
     def __init__(
         self,
@@ -90,11 +90,11 @@ class Rule:
         return self._concern.unaffected
 
     def concerns(self, change_kind: ChangeKind, object_type: str) -> bool:
-        """Return True if the rule is about such changes."""
+        """Return True if the rule evaluates changes of this kind on this type of objects."""
         return self._concern.covers(change_kind, object_type)
 
     async def verify(self, change: ProposedChange) -> Verdict:
-        """Return the verdict of the rule. Raises the errors of reading a document."""
+        """Return the verdict of the rule on a change. Raises the errors of reading a document."""
         if not self.concerns(change.kind, change.object_type):
             return Approved()
         size = sum(len(bytes(text)) for text in (change.before, change.after) if text is not None)
