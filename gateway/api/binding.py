@@ -192,7 +192,7 @@ def _examine(operation: type[HttpOperation]) -> Binding:
 
 
 def _input(source: Source, kind: Any) -> Inputs:
-    """Return the inputs, other than those in the path, that a marker on a field of type `kind` reads."""
+    """Return the inputs that a marker on a field of type `kind` reads. Inputs in the path are left out."""
     match source:
         case Path():
             return Inputs()

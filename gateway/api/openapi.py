@@ -58,7 +58,9 @@ class Answer:
 
 
 def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda operation: True) -> dict[str, Any]:
-    """Return the OpenAPI document of those served operations that `select` accepts, as values for a JSON encoder."""
+    """Return the OpenAPI document of all served operations for which `select` returns True, as values for a JSON
+    encoder.
+    """
     handlers: dict[Any, list[type[HttpOperation]]] = {}
     for operation, handler in SERVED.items():
         if select(operation):
@@ -152,7 +154,9 @@ def _query_parameters(reads: Inputs) -> Iterator[dict[str, Any]]:
 
 
 def _header_parameters(operation: type[HttpOperation], reads: Inputs) -> Iterator[dict[str, Any]]:
-    """Describe the headers that the handler reads, and those that are read before it is called."""
+    """Describe the headers that the handler reads, and the headers that other code reads before the handler is
+    called.
+    """
     around = [
         *((_IDEMPOTENCY_KEY,) if operation.uses_idempotency_keys() else ()),  # `idempotency.py`
         *(() if operation.is_public() else ("x-assume-role", "x-project-id")),  # `provide_ctx`

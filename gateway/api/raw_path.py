@@ -23,7 +23,7 @@ from gateway.iceberg.errors import BadRequestException, CatalogError
 
 
 class RawPath:
-    """ASGI middleware that sets the decoded path. It rejects what `decode_path` and `refuse_in_head` reject.
+    """ASGI middleware that sets the decoded path. It refuses requests that `decode_path` or `refuse_in_head` refuses.
 
     `refuse_early` returns the refusal of a request by an overloaded process; None admits it.
     """
@@ -33,7 +33,9 @@ class RawPath:
         self._refuse_early = refuse_early
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Decode the path and call the application, or send 400 in the error form of the path's API."""
+        """Decode the path and call the application. If a request is refused, send 400 in the error form of the API of
+        its path.
+        """
         if scope["type"] != ScopeType.HTTP:
             await self._app(scope, receive, send)
             return

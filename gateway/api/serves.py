@@ -119,7 +119,7 @@ def serves(
 def _handler(
     operation: type[Op], use_case: Callable[[Any, Permit[Op]], Awaitable[Answer]]
 ) -> Callable[[Any], Awaitable[Answer]]:
-    """Return a handler that reads the operation, admits it, and calls the use case with the permit."""
+    """Return a handler that reads the operation from the request, admits it, and calls the use case with the permit."""
     kind, method = _class_of(use_case), use_case.__name__
 
     # `Any`, because the module of `Ctx` imports this one.

@@ -27,7 +27,7 @@ _LONGEST_NAME: Final = 128
 
 
 async def resolve_prefix(request: Request[Any, Any, Any], services: Services, actor: Actor) -> None:
-    """Replace the name of a warehouse in the request's path by its id. Requests with an id stay as they are.
+    """Replace the name of a warehouse in the request's path by its id. A path that has an id stays unchanged.
 
     The name is looked up in the project in the header `x-project-id`, or else the project to which token or role limit
     the caller, or else the default project. A text in the form of a UUID is always an id. Raises ProjectIdMissing, and

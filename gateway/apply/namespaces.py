@@ -40,7 +40,7 @@ class Columns(Noun):
                 GRANTS.collect(to, at, column, entry)
 
     def rows(self, session: Session, on: Address) -> Iterator[Row]:
-        """Yield those columns that have grants or tags, if the caller may read these. Raises ApiError."""
+        """Yield the columns that have grants or tags, as far as the caller may read these. Raises ApiError."""
         try:
             grants = session.pages(on, "columns/grants", "grants")
             found = {each["resource"]["column"] for each in grants if _is_current(each["resource"])}

@@ -156,7 +156,7 @@ class Noun:
         return self.is_complete(reading, on) or bool(reading.wanted.children(self.kind, on))
 
     def read(self, reading: Reading, on: Address) -> None:
-        """Read the objects in the file with their contents. Also read those that a complete list leaves out.
+        """Read the objects that the file contains. If its list is complete, read the other objects of the list too.
 
         Raises ApiError, and Ambiguous if the file has another id than the API for the name of an object.
         """
@@ -276,6 +276,6 @@ def _by_id(wanted: Iterable[Resource], named: Address, id: str) -> Address:
 
 
 def stated(entry: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return those fields of an entry, as JSON, that have one of these names and that the file sets."""
+    """Return the fields of an entry, as JSON, that have one of these names and are set in the file."""
     found = {name: getattr(entry, name.replace("-", "_")) for name in names}
     return {name: msgspec.to_builtins(value) for name, value in found.items() if value is not None}

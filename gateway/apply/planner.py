@@ -58,7 +58,7 @@ class MissingObjects(ApplyError):
 
 
 def plan(desired: State, present: State, *, prune: bool = False, prune_containers: bool = False) -> Plan:
-    """Return the changes that make the current state agree with the desired one.
+    """Return the changes that turn the current state into the desired state.
 
     Fields and resources that the file does not contain stay. With `prune`, resources that are missing in a list of the
     file are removed. Warehouses and namespaces are removed only if `prune_containers` is set too. Raises

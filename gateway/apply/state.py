@@ -256,7 +256,7 @@ class State:
     scopes: frozenset[Scope] = frozenset()
 
     def of_kind(self, *kinds: Kind) -> list[Resource]:
-        """Return the resources of the kinds, parents before their children."""
+        """Return the resources of these kinds. Parents precede their children."""
         found = [each for each in self.resources.values() if each.address.kind in kinds]
         return sorted(found, key=lambda each: (each.address.depth, str(each.address)))
 
@@ -273,7 +273,7 @@ class State:
         return found
 
     def has_scope(self, kind: Kind, parent: Address) -> bool:
-        """Return True if the file declares the resources of this kind below the address completely."""
+        """Return True if the file has a complete list of the resources of this kind directly below the address."""
         return (kind, parent) in self.scopes
 
 

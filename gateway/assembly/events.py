@@ -133,8 +133,8 @@ async def on_database(settings: Settings, work: Callable[[Database], Awaitable[_
 
 
 def _open_sessions(settings: Settings, trust: Trust, stack: AsyncExitStack) -> Database:
-    """Return the primary database with one connection for each sink, and one for the counts. It connects at its first
-    use.
+    """Return the primary database with one connection for each sink, and one for the worker that counts events. It
+    connects at its first use.
 
     A sink occupies its connection while it is called. If sinks shared the connections of requests, sinks that hang
     could occupy all of them.

@@ -253,7 +253,9 @@ def show_restrictions(warehouse: UUID, table: UUID, user: str, api: Management) 
 
 
 def _lines_of_table(api: Management, table: str, user: str | None) -> Iterator[str]:
-    """Yield a line for each policy of a table, with its effect on the user; None: on the caller."""
+    """Yield a line for each policy of a table, with its effect on `user`. If that is None, show the effect on the
+    caller.
+    """
     at = _target(f"table/{table}")
     path = f"/warehouse/{at['warehouse-id']}/table/{at['id']}/data-policies"
     query = {} if user is None else {"principalUser": user}

@@ -105,7 +105,7 @@ class Kit:
 
 
 class UseCases:
-    """Base of all classes with use cases: holds the components that such classes share."""
+    """Base class of all classes with use cases. It holds the components that they share."""
 
     def __init__(self, kit: Kit) -> None:
         self._database = kit.database

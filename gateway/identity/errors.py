@@ -84,7 +84,7 @@ def unknown_issuer() -> AuthenticationFailed:
 
 
 def wrong_audience() -> AuthenticationFailed:
-    """Return the error for a token without a configured audience."""
+    """Return the error for a token that has none of the configured audiences."""
     return AuthenticationFailed("the token has no audience (aud) that is configured on this server", Refusal.AUDIENCE)
 
 

@@ -141,7 +141,7 @@ def _inside(op: str, attributes: Any) -> Iterator[_Step]:
 
 
 def _bared(attributes: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes with their values, including those that are nested below the URN of a core schema.
+    """Yield all attributes with their values. Attributes that are nested below the URN of a core schema are included.
 
     Attributes of extensions are nested in this way. If nested core attributes were ignored, a deactivation could be
     lost.

@@ -122,7 +122,9 @@ class User(Described, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str | None:
-        """Return the email for display: the primary one, else that of type `work`, else the first; None if absent."""
+        """Return the email for display: the primary one, else the one of type `work`, else the first. None if there is
+        no email.
+        """
         best = sorted(self.emails, key=lambda each: (not each.primary, each.type != "work"))
         return best[0].value if best else None
 
@@ -196,7 +198,7 @@ def group_of(request: GroupRequest) -> Group:
 
 
 def emails_of(bodies: Sequence[EmailBody]) -> tuple[Email, ...]:
-    """Return the emails without duplicates and without those that have no value. Raises InvalidValue and TooMany."""
+    """Return the emails that have a value, without duplicates. Raises InvalidValue and TooMany."""
     if len(bodies) > MAX_EMAILS:
         raise TooMany(f"The request has {len(bodies)} emails; a user can have at most {MAX_EMAILS}.")
     found: dict[tuple[str, str | None], Email] = {}

@@ -27,7 +27,8 @@ DIRECTORY: Final = f"{PREFIX}SETTINGS_DIRECTORY"
 
 
 def with_files(source: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the variables in `source`, and those in the files of the settings directory, if `source` has one.
+    """Return the variables in `source`. If it has a settings directory, add the variables in the files of that
+    directory.
 
     Raises:
         SettingsError: lists each file that cannot be read and each setting that has a variable and a file. A message

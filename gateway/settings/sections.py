@@ -234,5 +234,7 @@ class Canary(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     def keep(self) -> timedelta:
-        """Return the time for which a proof counts although later runs are inconclusive: three intervals."""
+        """Return the time for which a conclusive verdict stays valid while later runs are inconclusive: three
+        intervals.
+        """
         return timedelta(seconds=3 * self.interval)

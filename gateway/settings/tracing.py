@@ -41,7 +41,9 @@ class Tracing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetricsExport(msgspec.Struct, frozen=True, kw_only=True):
-    """Export of the metrics by OTLP, in addition to `/metrics`. Without an endpoint, there is none."""
+    """Settings of the OTLP export of metrics, which runs in addition to `/metrics`. Without an endpoint, nothing is
+    exported.
+    """
 
     endpoint: Annotated[str, Meta(pattern="^https?://[^\\s@]+$")] | None = None
     """Address of an OpenTelemetry collector that receives metrics by OTLP over HTTP, for example

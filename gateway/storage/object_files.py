@@ -62,7 +62,7 @@ class ObjectStores(Protocol):
         ...
 
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
-        """Return the route to the profile's endpoint, None without an endpoint. Raises InvalidStorageProfile."""
+        """Return the route to the profile's endpoint; None if it has none. Raises InvalidStorageProfile."""
         ...
 
 

@@ -171,7 +171,9 @@ def encode_credential(credential: Credential) -> bytes:
 
 
 def credential_kind(credential: Credential | None) -> str | None:
-    """Return the `credential-type` of a stored credential, which is not a secret; None without a credential."""
+    """Return the `credential-type` of a stored credential, which is not secret. Return None if there is no
+    credential.
+    """
     if credential is None:
         return None
     kind: str = msgspec.to_builtins(credential)["credential-type"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define the attempts of the canary: requests that a credential must permit, and those that it must not permit at each
+"""Define the attempts of the canary: requests that the store must permit, and requests that it must refuse at each
 place. Pure.
 """
 
@@ -68,7 +68,7 @@ def places(folder: Location, level: AccessLevel, *, top: str | None) -> tuple[Pl
 
 
 def attempts_at(place: Place, level: AccessLevel, *, inside: str, own: str) -> Iterator[Attempt]:
-    """Yield those attempts at a place that do not change its sentinel.
+    """Yield the attempts at a place that leave its sentinel unchanged.
 
     `inside` is the prefix of the credential's own keys, `own` the key of an object there.
     """

@@ -292,7 +292,7 @@ def judge(change: ProposedChange, contracts: ContractSet) -> tuple[str, ...]:
 
 
 def _affected(change: ProposedChange, contracts: ContractSet) -> tuple[Contract, ...]:
-    """Return the contracts that the change concerns, sorted by name: those of the table, namespace or warehouse, and of
+    """Return the contracts that the change concerns, sorted by name. They can be those of the object's old name and of
     its new name.
     """
     warehouses = (change.warehouse_name, change.warehouse_id)

@@ -207,7 +207,7 @@ _SECRET_LENGTH: Final = 8  # shorter values are numbers, flags and names of kind
 
 @dataclass(frozen=True, slots=True)
 class StorageSubject:
-    """A provider to be checked. `profile` has the JSON fields of a warehouse's profile, `credential` those of its
+    """A provider to be checked. `profile` has the JSON fields of a warehouse's profile. `credential` has those of its
     credential, if any.
 
     `name` is the name of the entry point. `options` are the options with which the client is opened, which the gateway

@@ -45,7 +45,7 @@ def go_version(program: str) -> tuple[int, int] | None:
 
 
 def build_missing(tools: Sequence[GoTool], kept: Cache, steps: Steps, locked: Environment) -> None:
-    """Build those tools that the cache does not have. ``locked`` installs Go if the machine has none.
+    """Build the tools that are missing in the cache. ``locked`` installs Go if the machine has none.
 
     Raises:
         StackError: a build failed.
@@ -175,7 +175,7 @@ def locked_environment(kept: Cache, name: str, notify: Notify) -> Path:
 
 
 def build_go_tools(tools: Sequence[GoTool], kept: Cache, console: Console) -> None:
-    """Build those of the tools that the cache does not have.
+    """Build the tools that are missing in the cache.
 
     Raises:
         StackError: a build failed.

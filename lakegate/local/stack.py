@@ -150,7 +150,7 @@ class Stack:
 
 
 def _with_workers(child: Child) -> list[int]:
-    """Return the process ids of a part. For the gateway, those of its worker processes are included."""
+    """Return the process ids of a part. For the gateway, the ids of its worker processes are included."""
     if child.name != "gateway":
         return [child.pid]
     return [child.pid, *(worker.pid for worker in psutil.Process(child.pid).children(recursive=True))]

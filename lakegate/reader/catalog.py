@@ -116,8 +116,8 @@ class RestrictedCatalog(RestCatalog):
         return session
 
     def load_restricted(self, identifier: str | tuple[str, ...], properties: Mapping[str, str]) -> RestrictedTable:
-        """Return a table with its restrictions. `properties` configure the file client, and take precedence over those
-        of the server.
+        """Return a table with its restrictions. `properties` configure the file client, and take precedence over the
+        server's properties.
 
         Raises LoadFailed if the gateway refuses, and RestrictionNotSupported for restrictions that the reader cannot
         apply.

@@ -176,7 +176,7 @@ def _since(started: float) -> float:
 
 
 def serve(config: StatementsConfig, questions: BinaryIO, answers: BinaryIO) -> int:
-    """Answer requests until `questions` ends. Return 0.
+    """Answer requests until `questions` ends, then return 0.
 
     The first line of output is `{"seconds": …}`, the start time of the engine, and shows that it is ready.
     """

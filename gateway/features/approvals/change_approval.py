@@ -157,7 +157,7 @@ class ChangeApproval(UseCases):
         location: str | None = None,
     ) -> Approval:
         """Return the approval of a new table or view, whose first metadata is `document`. `location` is the location in
-        the request, None for the default. Raises as `require`.
+        the request, None for the default. Raises the errors of `require`.
         """
         if not self.concerns(ChangeKind.CREATE, type):
             return UNCONDITIONAL
@@ -177,7 +177,7 @@ class ChangeApproval(UseCases):
         documents: Documents,
     ) -> Approval:
         """Return the approval of a registration. The approval of one file or content is not valid for another. Raises
-        as `require`.
+        the errors of `require`.
 
         If the registration overwrites the table `replaced`, the verifiers also evaluate its drop and the change of its
         metadata.
@@ -224,7 +224,7 @@ class ChangeApproval(UseCases):
         self, permit: Permit[DeleteWarehouse] | Permit[RenameWarehouse], row: ResolvedWarehouse
     ) -> Callable[[Connection], Awaitable[None]]:
         """Get the approval of a warehouse's deletion or rename. Return the function that marks its tickets as used.
-        Raises as `require`.
+        Raises the errors of `require`.
         """
         operation = permit.operation
         if isinstance(operation, RenameWarehouse):
@@ -234,7 +234,9 @@ class ChangeApproval(UseCases):
         return (await self.require(permit, [proposal])).use
 
     async def of_drop(self, permit: ChangingPermit, row: Tabular, documents: Documents) -> Approval:
-        """Return the approval of a drop. A row that is gone needs no approval: its drop fails. Raises as `require`."""
+        """Return the approval of a drop. A row that is gone needs no approval: its drop fails. Raises the errors of
+        `require`.
+        """
         if not self.concerns(ChangeKind.DROP, row.key.type):
             return UNCONDITIONAL
         document = await documents.read(row)
@@ -264,7 +266,7 @@ class ChangeApproval(UseCases):
         namespace: Namespace,
         properties: Mapping[str, str],
     ) -> Approval:
-        """Return the approval of a new namespace in `container`. Raises as `require`."""
+        """Return the approval of a new namespace in `container`. Raises the errors of `require`."""
         if not self.concerns(ChangeKind.CREATE, ObjectType.NAMESPACE):
             return UNCONDITIONAL
         new = of_new(permit, ObjectType.NAMESPACE, container, None, levels=namespace.levels, properties=properties)
@@ -281,7 +283,7 @@ class ChangeApproval(UseCases):
         into: ObjectKey | None = None,
     ) -> Approval:
         """Return the approval of a change of an existing namespace. `into` is the new container if the namespace is
-        moved. Raises as `require`.
+        moved. Raises the errors of `require`.
         """
         if not self.concerns(kind, ObjectType.NAMESPACE):
             return UNCONDITIONAL

@@ -152,8 +152,8 @@ def of_new(
     properties: Mapping[str, str] | None = None,
     location: str | None = None,
 ) -> Proposal:
-    """Return the proposal of a creation in `container`. `levels` are those of the namespace of the new object. `name`
-    is None for a new namespace. `location` is the location in the request, None for the default.
+    """Return the proposal of a creation in `container`. `levels` is the namespace of the new object. `name` is None for
+    a new namespace. `location` is the location in the request, None for the default.
     """
     warehouse = container if isinstance(container, ResolvedWarehouse) else container.warehouse
     change = _proposed(permit, ChangeKind.CREATE, type, warehouse, levels, name)

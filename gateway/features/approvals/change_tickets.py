@@ -112,7 +112,7 @@ class ChangeTickets(UseCases):
         await self._decide(permit, TicketStatus.APPROVED)
 
     async def reject(self, permit: Permit[RejectChange]) -> None:
-        """Reject the change. Raises as `approve`."""
+        """Reject the change. Raises the errors of `approve`."""
         await self._decide(permit, TicketStatus.REJECTED)
 
     async def _decide(self, permit: Permit[ApproveChange] | Permit[RejectChange], status: TicketStatus) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maintain the partitions of the audit log: create those of the next months, and remove those that are too old.
+"""Maintain the partitions of the audit log: create partitions for the next months, and remove partitions that are too
+old.
 
 A record is removed only with its whole partition. A partition stays while one of its records is younger than the
 retention. If records are sealed or exported, it also stays while one is not sealed or not exported.
@@ -65,7 +66,9 @@ class AuditPartitions:
                 _log.exception("audit.partitions_failed")
 
     async def maintain(self) -> None:
-        """Create the partitions that are missing, and remove those that are too old. Raises PartitionBusy."""
+        """Create the missing partitions of the next months, and remove partitions that are too old. Raises
+        PartitionBusy.
+        """
         while await self._create_next():
             pass
         if self._rules.keep is not None:

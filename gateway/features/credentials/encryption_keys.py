@@ -40,8 +40,8 @@ class NotAllReadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RotationResult:
-    """The number of stored credentials, of those that were re-encrypted, and of those that are not encrypted with the
-    first key in the current format.
+    """Numbers of stored credentials: all, those that were re-encrypted, and those that are not encrypted with the first
+    key in the current format.
     """
 
     stored: int

@@ -166,7 +166,7 @@ class Protection(UseCases):
     """The protection flag of namespaces, tables and views: dropping requires `force`. It affects no right."""
 
     async def get(self, permit: Permit[GetProtection]) -> ProtectionAnswer:
-        """Return the current flag."""
+        """Return the current protection flag."""
         on = permit.operation.on
         async with self._database.read() as connection:
             return _answer(on, await deleted.of(connection, _key(permit.resolution, on)))

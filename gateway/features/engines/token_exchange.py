@@ -31,7 +31,7 @@ class NotAnEngine(ForbiddenException):
 
 
 class SubjectOutsideLimits(ForbiddenException):
-    """The caller's grants of `delegate` do not include this user, or not the network of the request."""
+    """The caller's grants of `delegate` exclude this user, or the network of the request."""
 
 
 class UnfitSubject(BadRequestException):

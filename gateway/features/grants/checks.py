@@ -144,7 +144,7 @@ class Checks(UseCases):
         columns: Mapping[int, list[str]],
         guardrails: Mapping[int, tuple[BoundPolicy, ...]],
     ) -> dict[int, RestrictedAnswer]:
-        """Return the results of those allowed checks that concern data of tables with data policies, by index.
+        """Return {index: result} for allowed checks about data of tables with data policies.
 
         `columns` has the names of the readable columns, for checks that column grants allow. A check is not allowed if
         its result has expressions that the caller may not see.
@@ -215,8 +215,8 @@ class Checks(UseCases):
             )
 
     async def _columns(self, permit: Permit[BatchCheck], refused: Sequence[int]) -> dict[int, list[str]]:
-        """Return {index: names of readable columns} for those refused checks of `can_read_columns` that have readable
-        columns.
+        """Return {index: names of readable columns} for refused checks of `can_read_columns`. Checks without readable
+        columns are left out.
 
         Names are in the order of the schema. Tables whose columns cannot be determined are left out, and so are checks
         without a readable column.
@@ -265,7 +265,8 @@ class Checks(UseCases):
         return {ref for ref in unanswered if ids.get(ref) not in owned}
 
     async def _seen_whole(self, permit: Permit[BatchCheck], answerable: Sequence[bool]) -> frozenset[int]:
-        """Return the indexes of those checks that need no query of their own, because one query answers many of them.
+        """Return the indexes of checks that need no query of their own, because one query about a list answers many of
+        them.
 
         Their principal holds `can_list_everything` on the namespace, and the object exists. As for a real list, OPA
         receives one query about the list and none about its rows.

@@ -91,7 +91,7 @@ class Delegates(UseCases):
         return await self._door.hypothetical_checks.administered(permit, without_role(permit.actor), list(scopes))
 
     async def _readable_roles(self, permit: Permit[ListOwnDelegates], page: Sequence[_Included]) -> set[str]:
-        """Return the ids of those roles that hold the grants of `page`, and whose names the caller may read."""
+        """Return the ids of the roles in `page` that hold a grant and whose names the caller may read."""
         ids = {each.row.principal_id: None for each in page if each.row.principal_type == PrincipalType.ROLE}
         keys = [ObjectKey(ObjectType.ROLE, id) for id in ids]
         answers = await self._door.visible(permit, Can.READ_METADATA, keys)

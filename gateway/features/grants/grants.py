@@ -232,8 +232,8 @@ class Grants(UseCases):
         above: Sequence[ObjectKey],
         warehouse_id: UUID | None,
     ) -> list[Pending] | None:
-        """Record a change that only adds grants, in one statement. Return the keys of their tuples, None for another
-        change.
+        """Record a change that only adds grants, in one statement. Return the keys of their tuples. Return None for
+        another change.
 
         Return None also for grants on roles and on the server (they have further rules) and for new subjects of
         policies.
@@ -275,7 +275,7 @@ class Grants(UseCases):
             )
 
     async def _pending_revocations(self, key: ObjectKey, change: WritingGrants) -> list[Pending]:
-        """Return the earlier revocations of grants to the principals of this change that OpenFGA has not confirmed."""
+        """Return those earlier revocations from this change's principals that OpenFGA has not confirmed."""
         principals = {entry.principal for entry in change.deletes}
         async with self._database.read() as connection:
             waiting = await outbox.revocations_on(connection, key)

@@ -148,7 +148,7 @@ _FULL_NAMES: Final = frozenset({Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE})
 
 
 def _name(action: Can, type: ObjectType) -> str:
-    """Return the name of an action in the lists: without `can_`, except for actions that grant on roles."""
+    """Return the name of an action in the lists: without `can_`, except for the actions `_FULL_NAMES` on roles."""
     if type is ObjectType.ROLE and action in _FULL_NAMES:
         return action.value
     return action.value.removeprefix("can_")

@@ -153,7 +153,7 @@ def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
 
 
 def _project(row: Resolved) -> str | None:
-    """Return the id of the project of a view, role or data policy."""
+    """Return the id of the project if the row is a view, role or data policy, otherwise None."""
     match row:
         case ResolvedRole(project_id=project_id) | ResolvedDataPolicy(project_id=project_id):
             return project_id

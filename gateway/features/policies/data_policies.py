@@ -264,7 +264,9 @@ class DataPolicies(UseCases):
 
 
 def _require_valid(definition: Definition) -> None:
-    """Raise DataPolicyInvalid for an invalid definition, with the JSON pointers of its first MOST_PROBLEMS problems."""
+    """Raise DataPolicyInvalid if the definition is invalid, with the JSON pointers of its first MOST_PROBLEMS
+    problems.
+    """
     found = problems_of(definition, None)
     if found:
         places = "; ".join(f"/definition{each.pointer}: {each.problem}" for each in found[:MOST_PROBLEMS])

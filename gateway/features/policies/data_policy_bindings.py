@@ -75,7 +75,7 @@ class _RolledBack(Exception):
 
 
 class DataPolicyBindings(UseCases):
-    """Bind data policies to objects, and list what they cover."""
+    """Bind data policies to objects, and list the tables that they cover."""
 
     async def list(self, permit: Permit[ListDataPolicyBindings]) -> BindingList:
         """Return the bindings of a policy, ordered by the ids of the bound objects."""

@@ -125,7 +125,7 @@ async def _row(connection: Connection, id: UUID, project_id: str, *, lock: bool 
 
 
 async def _require_known(connection: Connection, request: ChangeEntriesRequest) -> None:
-    """Raise GrantPrincipalUnknown for a user or role that does not exist: it is usually a mistyped id."""
+    """Raise GrantPrincipalUnknown if a user or role in the request does not exist: the id is usually mistyped."""
     some = [each.principal for each in request.set]
     user_ids = {each.id for each in some if each.type == "user"}
     role_ids = {each.id for each in some if each.type == "role"}

@@ -232,7 +232,7 @@ class ScimGroups(UseCases):
     async def _rename(
         self, connection: Connection, permit: Permit[Operation], row: GroupRow, group: Group, external_id: str | None
     ) -> None:
-        """Update those of name and source that differ.
+        """Update the name and the source of the group's role, as far as they differ.
 
         After a change of the source, another group in tokens maps to the role. Raises RoleActionForbidden if the role
         holds a higher privilege that the caller may not grant, as `Roles.update_source` does.

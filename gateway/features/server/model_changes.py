@@ -145,8 +145,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class OpenFgaAddress:
-    """The address of OpenFGA. `timeout` limits each call (seconds). `tls` and `ca_bundle` are the trusted certificates,
-    None for those of the system.
+    """The address of OpenFGA. `timeout` limits each call (seconds). `tls` and `ca_bundle` contain the trusted
+    certificates; None means those of the system.
     """
 
     endpoint: str

@@ -40,7 +40,7 @@ class Claim:
     owner: Principal
 
     def require_same(self, named: Location) -> None:
-        """Raise InvalidLocation if the metadata file names another location than the recorded one."""
+        """Raise InvalidLocation if the metadata file contains a location other than the recorded one."""
         if self.location is not None and named.text != self.location.text:
             raise InvalidLocation(
                 f"The metadata file contains the location {named.text!r}, but the location recorded for it is "

@@ -184,7 +184,7 @@ async def claim_location(connection: Connection, location: Location) -> None:
 
 
 async def release_claims(connection: Connection, location: Location) -> None:
-    """Delete what earlier owners of a chosen location can claim: the caller found it empty, or adopts its files."""
+    """Delete the claims of earlier owners on a chosen location. The caller has found it empty, or adopts its files."""
     await retired_locations.remove_reused(connection, location.text, location.overlap_key)
 
 

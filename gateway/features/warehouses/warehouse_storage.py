@@ -198,7 +198,7 @@ class WarehouseStorage(UseCases):
 
 
 def _endpoints(profile: StorageProfile, *, suffix: str = "") -> dict[str, str]:
-    """Return the endpoints of a profile as audit details, without those that are the provider's defaults."""
+    """Return the endpoints in a profile as audit details. Default endpoints of the provider are left out."""
     return {f"{name}{suffix}": value for name, value in profile.endpoints().items()}
 
 

@@ -204,8 +204,8 @@ def _check_roles(profile: S3Profile, traits: Traits, aws_flavor: bool) -> None:
 
 
 def prove(profile: S3Profile, location: Location, level: AccessLevel, other_keys: Sequence[str]) -> list[str]:
-    """Build the policy of a location and an access level. Return a text for each of its results that differs from what
-    they require.
+    """Build the policy of a location and an access level. Return a text for each decision of the policy that differs
+    from what they require.
 
     An empty list is the proof. A level that the store cannot express has no policy and nothing to prove. Raises
     PolicyTooLarge and InvalidLocation.

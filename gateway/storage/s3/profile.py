@@ -197,7 +197,7 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
         )
 
     def base_location(self) -> BaseLocation:
-        """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
+        """Return the location that contains the whole warehouse. It is a `Location` if the profile has a key prefix."""
         return base_below(SCHEME, self.bucket, self.key_prefix)
 
     def parse_location(self, text: str) -> Location:

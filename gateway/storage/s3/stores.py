@@ -75,7 +75,7 @@ class S3Stores(CachedStores[tuple[bytes, str], S3Store]):
         self._identity_rules = identity_rules
 
     def route(self, profile: StorageProfile) -> EndpointRoute | None:
-        """Return the route to the profile's endpoint, None for a profile without one.
+        """Return the route to the profile's endpoint; None if the profile has none.
 
         For AWS's own endpoints, the environment's proxy settings apply. Raises InvalidStorageProfile for an address
         that is not allowed.

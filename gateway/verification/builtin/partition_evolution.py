@@ -68,7 +68,7 @@ def _fields(metadata: TableMetadata | None) -> tuple[PartitionField, ...]:
 
 
 def _among(field: PartitionField, fields: tuple[PartitionField, ...]) -> bool:
-    """Return True if one of the fields has the same source and transform."""
+    """Return True if one of `fields` has the same source and transform as `field`."""
     return any(_content(field) == _content(other) for other in fields)
 
 

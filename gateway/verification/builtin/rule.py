@@ -64,7 +64,9 @@ class Concern(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rule:
-    """A verifier. If `judge` returns reasons against a change, it rejects the change or requires approval."""
+    """A verifier made from a rule. If the function `judge` returns reasons, the change is rejected or needs
+    approval.
+    """
 
     def __init__(
         self,

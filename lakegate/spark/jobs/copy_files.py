@@ -272,8 +272,8 @@ def appended_since(source: Metadata, snapshot_id: str | None) -> Snapshot | None
 
 
 def outdated(copy: Metadata) -> list[int]:
-    """Return the ids of the copy's snapshots, except for its last rewrite and those between that and the current
-    one.
+    """Return the ids of all snapshots of the copy, except the last rewrite and later ones that lead to the current
+    snapshot.
     """
     kept: set[int] = set()
     snapshot = copy.current()
