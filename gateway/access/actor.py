@@ -68,7 +68,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def acting_as(self) -> str:
-        """A text for the engine and the role of the caller, to be used in keys beside `id`; empty if there is neither.
+        """The engine and the role of the caller as text, for keys that also contain `id`; empty if there is neither.
 
         Requests of one user with different texts never share a response, a credential or a recorded success.
         """
@@ -76,7 +76,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.assumed_role or ''}{by}{'' if self.asked_by is None else f' for {self.asked_by}'}"
 
     def as_owner(self, owner: str) -> Actor:
-        """Return the owner of a view as an actor, whose rights count below the view.
+        """Return an actor for the owner of a view, whose rights count below the view.
 
         It keeps the project limits and the engine of the current caller. `asked_by` is the id of the current caller.
         """
@@ -92,7 +92,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def engine_itself(self) -> Actor | None:
-        """Return the engine that acts for the caller as an actor of its own; None if no engine acts for the caller."""
+        """Return an actor for the engine that acts for the caller; None if no engine acts for the caller."""
         return None if self.engine is None else Actor.user(self.engine)
 
     @property

@@ -34,7 +34,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
 
 
 class StrictRequest(Request, frozen=True, forbid_unknown_fields=True):
-    """A body, or a part of one, that rejects unknown members: it gives, limits or selects something.
+    """A body, or a part of one, that rejects unknown members, because it gives, limits or selects something.
 
     Such bodies are about rights, policies, trust, retention and filters. The unknown member may be a limit, such as a
     mistyped expiry, or a filter. Without it, the request would give or affect more than the client means.

@@ -103,7 +103,7 @@ def warned(state: ProbeState | None, now: datetime) -> bool:
 
 
 class Standing(StrEnum):
-    """The state of the trust in an engine in a warehouse, for metrics."""
+    """The state of the trust in an engine in one warehouse, for metrics."""
 
     TRUSTED = "trusted"
     WARNED = "warned"

@@ -151,7 +151,7 @@ class InvalidGrantExpiry(CatalogError, code=400):
 
 
 class StorageLayoutForbidsNamespaceMove(CatalogError, code=400):
-    """The storage layout uses namespace names in paths: after a move, paths and names would differ."""
+    """The storage layout uses namespace names in paths, which would differ from the names after a move."""
 
 
 class NamespaceCannotMoveIntoSelf(CatalogError, code=400):
@@ -264,7 +264,7 @@ class PolicyBundleNotFound(CatalogError, code=404):
 
 
 class PoliciesInvalid(CatalogError, code=503):
-    """The policies in the gateway's directory cannot be served; its log names the fault."""
+    """The policies in the gateway's directory cannot be served. The log of the gateway has the reason."""
 
 
 class TaskNotSchedulable(CatalogError, code=400):
@@ -292,7 +292,7 @@ class EngineAddressUnknown(CatalogError, code=409):
 
 
 class EngineUnreachable(CatalogError, code=409):
-    """The engine did not respond the gateway. The probe stays open, and the state of the engine is unchanged."""
+    """The engine did not respond to the gateway. The probe stays open, and the state of the engine is unchanged."""
 
 
 class OwnProbeForbidden(ForbiddenException):

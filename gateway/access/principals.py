@@ -25,14 +25,17 @@ def principal_of(identity: Identity) -> Principal:
 
 
 def own_principal(caller: Actor) -> Principal:
-    """Return the principal for checks about the caller itself: the assumed role if there is one, else the user."""
+    """Return the principal of checks about the caller itself: its assumed role, or else the user."""
     if caller.assumed_role is not None:
         return Principal(PrincipalType.ROLE, str(caller.assumed_role))
     return Principal(PrincipalType.USER, caller.id)
 
 
 def other_principal(principal: Principal | None, caller: Actor) -> Principal | None:
-    """Return the principal if it is not the caller. Return None for the caller, which may check its own rights."""
+    """Return the principal if it is not the caller.
+
+    Return None for the caller, which needs no right to check itself.
+    """
     return None if principal == own_principal(caller) else principal
 
 

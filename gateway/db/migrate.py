@@ -156,7 +156,7 @@ def _known() -> set[str]:
 
 
 def _foreign(found: str) -> str:
-    """Return the reason why a database with an unknown revision is refused, and what the operator can do."""
+    """Return why a database with an unknown revision is refused, and what the operator can do, as text."""
     if found < min(_known()):
         return (
             f"the database has schema {found}, but this version upgrades only from schema {min(_known())} or later. "

@@ -323,7 +323,7 @@ class FgaClient:
     async def _check_chunk(
         self, model_id: str, chunk: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
     ) -> set[_Key]:
-        """Return the checks of one batch that hold. Raises DecisionEngineUnavailable, also after `timeout_s`."""
+        """Send one batch and return the checks that hold. Raises DecisionEngineUnavailable, also after `timeout_s`."""
         shared: dict[str, Any] = {"context": context}
         of_caller = {**shared, "contextual_tuples": {"tuple_keys": contextual}} if contextual else shared
         body = {

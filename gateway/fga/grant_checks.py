@@ -311,7 +311,8 @@ class GrantCheckedRelationships:
 
 
 def _caller(actor: Actor, questions: Sequence[Question], pin: Pin, model_id: str) -> _Caller | None:
-    """Return the caller with the scopes of its cached checks; None if grants cannot answer the questions.
+    """Return the caller with the scopes of its cached checks. Return None if its questions cannot be answered by
+    grants.
 
     The scopes contain the revisions of the server and of the warehouse as read before OpenFGA was called, so that a
     change that may revoke a grant or a membership ends them.

@@ -235,8 +235,9 @@ class ParsedModel:
         return _all_of(ways)
 
     def inherited(self, type: ObjectType, relation: str, parent: ObjectType) -> str | None:
-        """Return a relation on the parent that alone implies `relation`, by a term `… from parent` within unions; None
-        if there is none.
+        """Return a relation on the parent that alone implies `relation`; None if there is none.
+
+        It is in a term `… from parent` of the definition, within unions only.
         """
         edge = self._rules.get((type.value, _PARENT))
         if edge is None or list(edge.rewrite) != ["this"] or not any(_only(s, parent) for s in edge.subjects):

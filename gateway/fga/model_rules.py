@@ -181,10 +181,10 @@ def condition_faults(model: Model, shipped: Model) -> list[Fault]:
 
 
 def relation_faults(model: Model, shipped: Model) -> list[Fault]:
-    """Return a fault for each relation that the gateway checks and the model lacks, and for each changed or added
-    assignable one.
+    """Return a fault for each relation whose absence or change breaks the gateway.
 
-    The gateway writes and removes the tuples of the assignable relations. A tuple of another relation would escape the
+    They are relations that the gateway checks and the model lacks, and changed or added assignable relations. The
+    gateway writes and removes the tuples of the assignable relations. A tuple of another relation would escape the
     audit log, revocation and reconciliation.
     """
     mine = {(type_name, relation): definition for type_name, relation, definition in _relations(model)}

@@ -242,11 +242,12 @@ class FgaRelationships:
         return [yes or next(slow) for yes in known], holding
 
     async def _by_containers(self, run: _CheckRun, questions: Sequence[Question]) -> set[_Group]:
-        """Return the groups of questions that one relation on their common container answers with True.
+        """Return the groups of questions for which the caller has an implying relation on the common container.
 
-        A group has many questions about one relation and objects in one container, and the caller has a relation on the
-        container that implies it. The container of an object comes from its row. After a move, OpenFGA receives the new
-        edge only at the delivery, so until then the result is that of the new place, as in a list of the container.
+        A group has many questions about one relation and objects in one container. Some relation on the container
+        implies the relation on all objects in it. The container of an object comes from its row. After a move, OpenFGA
+        receives the new edge only at the delivery, so until then the result is that of the new place, as in a list of
+        the container.
         """
         about: dict[_Group, set[ObjectKey]] = {}
         for each in questions:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Extract parts of table metadata: for decisions, for loads with `snapshots=refs`, and without figures about the data.
+"""Extract parts of table metadata: for decisions, for loads with `snapshots=refs`, and without statistics of the data.
 
 A document may have 64 MiB, most of it snapshots. Decisions need only the schemas of a table and the properties of a
 view. This part is stored in separate columns, so that no decision reads the document.
@@ -70,8 +70,7 @@ _summary: Final = json.Decoder(dict[str, Raw])
 
 
 def without_data(document: bytes) -> bytes:
-    """Return the metadata document without figures about the data: snapshot summaries, statistics files, counts of
-    rows.
+    """Return the metadata document without statistics: snapshot summaries, statistics files and counts of rows.
 
     A summary keeps its `operation`, which the specification requires. `document` must be one that this catalog wrote.
     """

@@ -44,8 +44,8 @@ class TableColumns:
         return self._fields[field_id]
 
     def require_separable(self, masked: Collection[int]) -> None:
-        """Raise RestrictionNotExpressible if a masked column contains another masked one, or is inside of one, in some
-        schema.
+        """Raise RestrictionNotExpressible if, in some schema, a masked column is nested in another column, or contains
+        one.
 
         The protocol forbids projections on a column and on a part of it. It also forbids field ids below 1.
         """

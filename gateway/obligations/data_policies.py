@@ -144,7 +144,7 @@ def roles_tested_by(definition: Definition) -> frozenset[str]:
 
 
 def attributes_of(definition: Definition, source: AttributeSource) -> frozenset[str]:
-    """Return the names of the attributes from a source whose values a definition uses."""
+    """Return the names of the attributes from this source that a definition uses."""
     attributes = (_attribute_of(each) for each in _tests_within(definition))
     return frozenset(each.name for each in attributes if each is not None and each.source is source)
 

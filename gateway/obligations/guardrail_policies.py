@@ -32,7 +32,9 @@ _test = msgspec.json.Decoder(Test)
 
 
 def policies_of(obligations: Obligations) -> tuple[BoundPolicy, ...]:
-    """Return the row filters and masks among the obligations as policies, in a fixed order; empty if there are none."""
+    """Return the row filters and masks in the obligations as data policies, in a fixed order; empty if there are
+    none.
+    """
     definitions: list[Definition] = []
     for one in obligations:
         if isinstance(one, RowFilters):

@@ -99,9 +99,7 @@ def is_trustworthy(events: list[Event]) -> bool:
 
 
 def _failures_are_harmless(events: Iterable[Event]) -> bool:
-    """Return True if errors of built-in functions are reported, and the only failure that may be one is the expected
-    one.
-    """
+    """Return True if errors of built-in functions are reported, and only the expected failure can be one."""
     reported = False
     for event in events:
         if event.op != "fail" or event.type == "rule":

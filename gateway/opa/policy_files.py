@@ -117,7 +117,10 @@ def package_of(file: str, content: bytes) -> str:
 
 
 def read_policies(source: Path) -> dict[str, bytes]:
-    """Return the content of all files below `source` by their path. Raises InvalidPolicies if OPA would ignore one."""
+    """Return the content of all files below `source` by their path.
+
+    Raises InvalidPolicies if OPA would ignore a file.
+    """
     files = {}
     for file in sorted(source.rglob("*")):
         name = file.relative_to(source).as_posix()

@@ -191,7 +191,10 @@ class ChainVerifier:
 
 
 def _before(block: Block) -> Block | None:
-    """Return a stand-in for the block before `block`, the first one of a file. Return None if `block` is block 1."""
+    """Return a stand-in for the block before `block`, which is the first one of a file.
+
+    Return None if its number is 1.
+    """
     if block.number == 1:
         return None
     return Block(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the earliest time at which a right behind a permit expires.
+"""Compute the earliest time at which a right that a permit depends on expires.
 
 Relations, role memberships, definer views and delegation are considered.
 """
@@ -47,7 +47,7 @@ class _Known:
 
 
 class ExpiryCache:
-    """Caches the first expiry behind a permit.
+    """Caches for each permit the first time at which a right that it depends on expires.
 
     The key contains the revisions that were read before the search, the model, the caller and the checked relations.
     Every change that lets a right expire earlier changes a revision before it is acknowledged, and every new grant with
@@ -76,7 +76,7 @@ class ExpiryCache:
         return resolution.revision, resolution.time_boxes, frozenset(within.items()), self._model_id(), parts
 
     def searched_until(self, until: datetime) -> datetime:
-        """Return the end of a search that also serves later requests, until its result leaves the cache."""
+        """Return the time until which to search, so that the result can be used as long as it is in the cache."""
         return until + timedelta(seconds=self._seconds)
 
     def find(self, key: Hashable, now: datetime, until: datetime) -> _Known | None:
@@ -256,7 +256,7 @@ class GrantExpiry:
 
 
 def _search(permit: Permit[Operation], resolution: Resolution, held: Collection[tuple[Can, Ref]]) -> _Search:
-    """Return the relations behind `held`, and the relations that the engine needs to act for the caller."""
+    """Return the relations `held` of the permit, and the relations that the engine needs to act for the caller."""
     actor = resolution.acting(permit.actor)
     questions = [Question(relation, key_of(on, resolution)) for relation, on in held]
     # Grants on columns expire one by one. Credentials must expire with the first of them.

@@ -243,7 +243,7 @@ class Door:
             raise expiring_right(permit.actor, permit.operation.name(), on, relation, ends)
 
     async def require_endless_membership(self, permit: Permit[Operation], role_id: str, ref: Ref) -> None:
-        """Raise ForbiddenException about `ref` if the caller's membership in the role expires."""
+        """Raise ForbiddenException, about the object `ref`, if the caller's membership in the role expires."""
         try:
             ends = await self._grant_expiry.membership(permit, role_id, _FOR_EVER)
         except DecisionEngineUnavailable as outage:

@@ -63,11 +63,12 @@ class Engines:
         demands: Sequence[Sequence[Demand]],
         resolution: Resolution,
     ) -> list[tuple[list[DemandAnswer], PolicyAnswer, DelegationRefusal | None]]:
-        """Return, for each operation, (the results of its `demands`, the result of the policies, the reason why the
-        engine may not act for the caller, or None).
+        """Return, for each operation, the results of its `demands`, the result of the policies, and the delegation's
+        refusal.
 
-        Raises CatalogError for a request that OpenFGA cannot represent; this error has precedence. Raises
-        DecisionEngineUnavailable if an engine does not respond.
+        The last is the reason why the engine may not act for the caller, or None. Raises CatalogError for a request
+        that OpenFGA cannot represent; this error has precedence. Raises DecisionEngineUnavailable if an engine does not
+        respond.
         """
         engine_outage: DecisionEngineUnavailable | None = None
         refusal: CatalogError | None = None

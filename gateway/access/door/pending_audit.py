@@ -53,7 +53,7 @@ class PendingAudit:
         self.settled = True
 
     async def also(self, issued: IssuedCredential | None = None, /, **detail: str) -> None:
-        """Write a second record, with details of a step after the change, and return once it is durable.
+        """Write a second record, with details of a step after the change. Return once it is durable.
 
         The register entry of the credential that the response contains is written in the same transaction. The
         transaction of the change has written the first record. Raises AuditUnavailable.

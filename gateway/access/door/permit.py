@@ -150,7 +150,7 @@ class Permit(Generic[OpCo]):
 
     @property
     def held(self) -> frozenset[tuple[Can, Ref]]:
-        """The demanded relations that the caller holds."""
+        """The demanded relations that the caller holds, each with its object."""
         return self._decision.held
 
     def holds(self, relation: Can, on: Ref) -> bool:
@@ -186,7 +186,9 @@ class Permit(Generic[OpCo]):
 
     @property
     def exempt(self) -> frozenset[str]:
-        """The ids of the data policies that restrict others on these tables, but from which the caller is exempt."""
+        """The ids of the data policies that would restrict the caller on these tables if it were not exempt from
+        them.
+        """
         return frozenset().union(*(each.exempt for each in self._decision.policies))
 
     def table(self, ref: TableRef) -> resolved.ResolvedTable:

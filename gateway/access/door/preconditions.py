@@ -102,7 +102,7 @@ def _require_stated(operation: Operation) -> None:
 
 
 def _require_own(actor: Actor, operation: Operation) -> None:
-    """Raise TypeError for an operation open to SELF that demands nothing here and is about another user.
+    """Raise TypeError if an operation open to SELF has no demand in this request and is about another user.
 
     So no handler can confuse the two users. A caller that acts as a role has no user record of its own.
     """

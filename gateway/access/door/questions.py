@@ -37,7 +37,7 @@ def refs_of(operations: Sequence[Operation]) -> list[Ref]:
 
 
 def key_of(ref: Ref, resolution: Resolution) -> ObjectKey:
-    """Return the object to check. For an absent object it is a stand-in, so that the check takes as long."""
+    """Return the object to check. If it is absent, return a stand-in, so that the check takes as long."""
     row = resolution.get(ref)
     return placeholder_key(ref) if row is None else row.key
 
@@ -134,9 +134,7 @@ def questions_of(demand: Demand, resolution: Resolution) -> list[Question]:
 
 
 def pin_of(resolution: Resolution) -> Pin | None:
-    """Return the state on which cached results depend, from the resolution; None if the resolver does not provide
-    it.
-    """
+    """Return the state on which cached results depend. Return None if the resolution does not contain it."""
     if resolution.revision is None or resolution.time_boxes is None:
         return None
     return Pin(

@@ -142,7 +142,10 @@ class FurtherChanges:
 
     @staticmethod
     def limited(changes: Sequence[DroppedObject | MovedObject]) -> FurtherChanges:
-        """Return the changes of a namespace's contents. If there are too many, return only their number."""
+        """Return the changes of a namespace's contents.
+
+        If there are more than MAX_CONTENTS, return only their number.
+        """
         return FurtherChanges(left_out=len(changes)) if len(changes) > MAX_CONTENTS else FurtherChanges(changes)
 
 
@@ -150,7 +153,8 @@ EventDeclaration = ChangeEvent | EventPerPart | EventPerTarget | EventPerFurther
 
 
 def type_of(declared: str, operation: str) -> str:
-    """Return the CloudEvents type: the declared one, or else the class name `operation` in camelCase, such as
-    `createTable`.
+    """Return the declared CloudEvents type.
+
+    If it is empty, return the class name `operation` in camelCase: `createTable`.
     """
     return declared or operation[:1].lower() + operation[1:]

@@ -46,7 +46,7 @@ class ShareExceeded(TooManyRequests, type="ShareExceeded"):
 
 
 class Overloaded(TooManyRequests, type="Overloaded"):
-    """A worker process has more requests, of all principals, than it can answer in time. Nothing was done."""
+    """All principals together sent more requests than a worker process can answer in time. Nothing was done."""
 
 
 class InMaintenance(ServiceUnavailableException, type="MaintenanceMode"):
@@ -168,7 +168,7 @@ def _principal_text(actor: Actor) -> str:
 
 
 def too_many_groups() -> TooManyGroups:
-    """Return the response to a token with too many groups that map to roles here."""
+    """Return the response to a token whose groups map to too many roles."""
     return TooManyGroups(
         f"More than {MAX_GROUP_ROLES} groups of the token are mapped to roles of this server. Configure the identity "
         "provider to send fewer groups, or add the user to the roles directly."

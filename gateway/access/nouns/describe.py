@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe references for policies and for the audit: the names of the request, and the id if the object exists."""
+"""Describe the object of a reference for policies and for the audit: its name in the request, and its id if it
+exists.
+"""
 
 from __future__ import annotations
 

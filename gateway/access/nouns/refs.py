@@ -39,7 +39,7 @@ class ObjectType(StrEnum):
 
 
 class Requested(NamedTuple):
-    """The name, the namespace levels and the warehouse id that a request contains; None for those that it lacks."""
+    """The name, the namespace levels and the warehouse id in a request. Those that the request lacks are None."""
 
     name: str | None = None
     namespace: tuple[str, ...] | None = None
@@ -143,7 +143,7 @@ class NamespaceRef(Ref):
 
 @dataclass(frozen=True, slots=True)
 class NamespaceIdRef(Ref):
-    """A namespace by its id, as in the management API. With `warehouse_id`, only in that warehouse."""
+    """A namespace by its id, as in the management API. With `warehouse_id`, it must be in that warehouse."""
 
     type: ClassVar[ObjectType] = ObjectType.NAMESPACE
     namespace_id: UUID

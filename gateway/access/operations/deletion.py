@@ -38,7 +38,7 @@ Kept = TableRef | ViewRef | GenericTableRef
 
 
 def kept(type: ObjectType, warehouse_id: UUID, id: UUID) -> Kept:
-    """Return a reference to a table, view or generic table that also finds a dropped object.
+    """Return a reference to a table, view or generic table that also finds a dropped one.
 
     Raises LookupError for another object type.
     """

@@ -25,7 +25,7 @@ from gateway.access.request import InBody, PageSize, PageToken, Query
 
 @dataclass(frozen=True)
 class _ReadingEvents:
-    """Mixin of reads about the delivery of events. Events concern all projects."""
+    """Mixin of operations that read the state of event delivery, which concerns all projects."""
 
     def demands(self) -> tuple[Demand, ...]:
         return (Demand(Can.READ_EVENTS, ServerRef()),)

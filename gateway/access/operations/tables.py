@@ -336,7 +336,7 @@ class RenameView(ChangeOperation):
 def destination_namespace(
     source: TableRef | ViewRef | GenericTableRef, destination: TableIdentifier
 ) -> NamespaceRef | None:
-    """Return the namespace of `destination`; None if it is also the namespace of `source`.
+    """Return the namespace of `destination`. Return None if `source` is in the same namespace.
 
     Namespaces are compared by the case-folded key that identifies their rows, not by their spelling.
     """

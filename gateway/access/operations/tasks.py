@@ -205,7 +205,7 @@ class RevokeScimToken(SystemTask):
 
 @dataclass(frozen=True)
 class _EventCommand(SystemTask, abstract=True):
-    """Mixin of changes of the event outbox by the command line. `sinks` are the names of sinks."""
+    """Mixin of changes that the command line makes to the event outbox. `sinks` are the names of sinks."""
 
     system_tasks: ClassVar[frozenset[str]] = frozenset({"event_commands"})
     sinks: tuple[str, ...]

@@ -65,7 +65,9 @@ class PolicyVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PolicyStanding:
-    """The ids of the data policies that restrict a caller, and of those that the caller manages, from a given set."""
+    """The relation of a caller to some data policies: the ids of those that restrict it, and of those that it
+    manages.
+    """
 
     restricting: frozenset[str]
     managed: frozenset[str]

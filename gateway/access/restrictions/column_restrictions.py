@@ -95,7 +95,7 @@ _LARGE = 262_144
 
 
 class ColumnRestrictions:
-    """Resolves demands that the caller meets for some columns of a table only."""
+    """Adds a restriction to each demand that the caller meets only for some columns of a table."""
 
     def __init__(self, engines: Engines, columns: GrantedColumns) -> None:
         self._engines = engines

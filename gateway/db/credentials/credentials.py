@@ -133,11 +133,10 @@ class StorageCredentials:
         return name, await self._stores.named(name).get(id)
 
     async def of(self, warehouse: ResolvedWarehouse) -> Credential | None:
-        """Return the stored credential of the warehouse. Without one, return the access that its profile gives by
-        itself, or None.
+        """Return the stored credential of the warehouse.
 
-        Raises SecretUnreadable if the credential does not exist or no key decrypts it, SecretStoreUnavailable and
-        SecretStoreRefused.
+        Without a stored one, return the access that its profile gives by itself, or None. Raises SecretUnreadable if
+        the credential does not exist or no key decrypts it, SecretStoreUnavailable and SecretStoreRefused.
         """
         id = warehouse.credential_id
         if id is None:

@@ -125,7 +125,7 @@ class Database:
 
     @asynccontextmanager
     async def autocommit(self) -> AsyncIterator[AsyncConnection]:
-        """Yield a connection on which each statement commits by itself, for changes of the gateway's internal state.
+        """Yield a connection for changes of the gateway's internal state. Each statement on it commits by itself.
 
         Raises DatabaseUnavailable, for example if the outcome of a commit is unknown. The caller must then not perform
         actions that depend on the commit.

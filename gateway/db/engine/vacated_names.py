@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on names that restricted objects have left. They compare the next object of a name with the former one."""
+"""Statements on names that restricted objects have left: they compare the former object with the next one of the
+name.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +132,7 @@ _FORGET_NAMED = text(
 
 
 async def sweep(connection: AsyncConnection, *, older_than_days: int, limit: int) -> None:
-    """Delete up to `limit` rows of names without a new object that are older than this number of days."""
+    """Delete up to `limit` rows that are older than this number of days and whose name no new object has."""
     await connection.execute(_SWEEP, {"days": older_than_days, "limit": limit})
 
 

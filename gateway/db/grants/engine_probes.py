@@ -22,7 +22,7 @@ _ID: Final = engine_probes.c.challenge[bindparam("key", "id", Text)].astext
 
 
 class ProbeRow(NamedTuple):
-    """The state of an engine in a warehouse, and the present time."""
+    """The state of an engine in a warehouse, and the current time."""
 
     engine: str
     warehouse_id: UUID
@@ -36,7 +36,7 @@ class ProbeRow(NamedTuple):
 
 
 class EnforcerRow(NamedTuple):
-    """The verdict on an engine, and the present time."""
+    """The verdict on an engine, and the current time."""
 
     engine: str
     warehouse_id: UUID
@@ -87,7 +87,7 @@ async def close(
     detail: str,
     valid_days: float,
 ) -> None:
-    """Store the verdict of the open probe, which counts for `valid_days`. Of its challenge, keep only the id."""
+    """Store the verdict of the open probe, which is valid for `valid_days`. Of its challenge, keep only the id."""
     passed = verdict == "passed"
     statement = (
         update(engine_probes)

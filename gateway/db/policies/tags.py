@@ -38,8 +38,9 @@ _COLUMNS: Final = columns_for(TagRow, tags)
 
 
 class _Dependent(NamedTuple):
-    """A data policy with the tags that its definition names: their ids by folded name as JSON, and their names or
-    ids.
+    """A data policy with its tags.
+
+    `tag_ids` maps folded names to ids as JSON; `named` are the names or ids of tags in the definition.
     """
 
     id: UUID

@@ -24,7 +24,7 @@ from gateway.iceberg.identifiers import fold
 
 
 class GroupRow(NamedTuple):
-    """A role that a provider maintains as a group. The times are those of the group."""
+    """A role that a provider maintains as a group. Its times are the creation and the last change of the group."""
 
     id: UUID
     project_id: str

@@ -146,7 +146,7 @@ def _condition(attribute: str, value: Any) -> ColumnElement[bool]:
 
 
 async def ids_of(connection: AsyncConnection, provider_id: str, ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Return the gateway's user ids of those SCIM ids that belong to the provider, by SCIM id.
+    """Return the gateway's user ids of these SCIM ids, as far as they belong to the provider.
 
     Their rows are locked until the transaction ends, so that no grant is made to a user whose grants a concurrent
     deletion has just ended.

@@ -223,7 +223,7 @@ async def dropped(
 
 
 async def taken_names(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[TakenName]:
-    """Return those of these dropped rows whose name another object now has."""
+    """Return the dropped rows, of these, whose name another object now has."""
     other = tables.alias("other")
     statement = (
         select(tables.c.id, tables.c.kind, tables.c.name, other.c.kind.label("taken_by"))

@@ -238,7 +238,7 @@ async def drop_staged(
 async def staged(
     connection: AsyncConnection, *, namespace_id: UUID, name: str, location: str, staged_by: str
 ) -> StagedRow | None:
-    """Return and lock the caller's staged table with this name and the exact `location`. Return None without one.
+    """Return and lock the caller's staged table with this name and the exact `location`; None if it does not exist.
 
     A location that differs in letter case belongs to another staged table: it was checked, and credentials were vended,
     for that table only.

@@ -112,7 +112,7 @@ async def lock_keys(connection: AsyncConnection, keys: Sequence[TupleKey]) -> No
 
 
 def lock_names(keys: Sequence[TupleKey]) -> list[str]:
-    """Return the names that `Database.locked` locks during a delivery of these keys, so that deliveries of a key do not
+    """Return the names to lock (`Database.locked`) during a delivery, so that deliveries of the same key do not
     overlap.
     """
     return sorted({_name(key) for key in keys})
@@ -162,19 +162,22 @@ _RENEW_NOTE = text(
 
 
 async def done_as_noted(connection: AsyncConnection, rows: Sequence[Pending]) -> None:
-    """Delete the rows that still have the record `sent_at`. For the others, another process has recorded a write."""
+    """Delete the rows whose record of a write is still `sent_at`.
+
+    Another process has recorded a write for the others.
+    """
     await connection.execute(_DONE_AS_NOTED, _notes(rows))
 
 
 async def unmark_noted(connection: AsyncConnection, rows: Sequence[Pending]) -> None:
-    """Remove the record `sent_at` from the rows that still have it, because the write was not carried out."""
+    """Remove the record of a write that was not carried out, from the rows whose record is still `sent_at`."""
     await connection.execute(_UNMARK_NOTED, _notes(rows))
 
 
 async def renew_note(
     connection: AsyncConnection, rows: Sequence[Pending], *, within_seconds: float
 ) -> dict[int, datetime]:
-    """Renew the record of rows that still have the record `sent_at`. Return the new records by row id.
+    """Renew the record of a write, for rows whose record is still `sent_at`. Return the new records by row id.
 
     Records that are more than `within_seconds` old are not renewed.
     """
