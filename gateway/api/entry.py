@@ -33,10 +33,10 @@ from gateway.telemetry.logs import add_to_context
 
 _MANAGEMENT: Final = "/management/"
 
-#: Without effect where the whole list is one response.
+#: Parameters of pages. They have no effect if an endpoint returns the whole list.
 _PAGING: Final = frozenset({"pageToken", "pageSize"})
 
-#: Without effect where the path contains the id of an object, which is in one project.
+#: Parameters of the project. They have no effect if the path has the id of an object: its project is known.
 _PROJECT: Final = frozenset({"projectId", "project-id"})
 
 

@@ -206,7 +206,7 @@ def _headers(error: CatalogError) -> dict[str, str]:
     if error.code in _UNREAD:
         headers["Connection"] = "close"
     if error.code == 415:
-        # RFC 9110 section 15.5.16: the codings that are read.
+        # RFC 9110 section 15.5.16: a 415 response lists the supported content codings.
         headers["Accept-Encoding"] = "gzip"
     if error.code == 401:
         headers["WWW-Authenticate"] = getattr(error, "challenge", "Bearer")

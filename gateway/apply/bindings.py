@@ -39,7 +39,7 @@ class Bindings(Noun):
         # The caller need not see the namespaces above the bound one.
         namespace = target.parent if target.kind is not Kind.NAMESPACE else None
         above = [each for each in target.ancestors() if each.kind is Kind.WAREHOUSE or each == namespace]
-        # No object needs to have a name.
+        # For a binding to a name, no object with this name needs to exist.
         to.references |= {target, *above} if target.kind is not Kind.NAME else {target.within(Kind.WAREHOUSE)}
         to.add(path, Resource(binding_address(on, target)))
 

@@ -34,7 +34,7 @@ _REMEDIES = {
 
 RESTRICTED = "the policy restricts you too: without `exempt` you get no credentials of these tables"
 
-#: What the headers of responses to changes state about the caller.
+#: Texts for the headers by which responses to changes describe an effect on the caller.
 _NOTES = {
     ("x-lakegate-restricts", "caller"): RESTRICTED,
     ("x-lakegate-restricts", "unknown"): "it is not known whether the policy restricts you too: OpenFGA did not answer",
@@ -70,7 +70,7 @@ class Api:
     ) -> None:
         import httpx2
 
-        #: What the headers of responses state about the caller.
+        #: Texts about the caller from the headers of responses (`notes_of`).
         self.notes: list[str] = []
         self._http = httpx2.Client(
             base_url=base.rstrip("/"),

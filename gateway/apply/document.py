@@ -255,7 +255,7 @@ def read_document(source: Source) -> Document:
 def _explained(source: Source, message: str) -> InvalidSource:
     """Return the error with line and path. For an unknown field, it has the allowed fields and a suggestion."""
     placed = _PLACE.search(message)
-    # msgspec names no keys of objects with any key. The line of the object is the best known.
+    # msgspec does not report keys of mappings. The line of the mapping is the nearest known one.
     path = tuple(step for step in _path(placed["path"]) if step != "...") if placed is not None else ()
     problem = message[: placed.start()] if placed is not None else message
     unknown = re.fullmatch(r"Object contains unknown field `(?P<name>.*)`", problem)
@@ -296,7 +296,7 @@ def _member(type: Any, step: str | int) -> Any:
         structs = [
             each for each in inner.types if not isinstance(each, msgspec.inspect.NoneType | msgspec.inspect.StrType)
         ]
-        # Which struct is meant depends on a value of the file, so that several ones give no hint.
+        # A value in the file decides which struct is meant. If several are possible, no hint is given.
         inner = structs[0] if len(structs) == 1 else None
     return inner
 

@@ -67,7 +67,7 @@ class Collector:
             raise self.source.error(
                 (*path, "role"), "a role on the server is given by its UUID, because names are per project."
             )
-        # Answers of the gateway have the usual form of a UUID. Another form would look like another role.
+        # Responses of the gateway have UUIDs in canonical form. Another form would look like another role.
         return f"role:{usual_id(given.role or '')}"
 
     def uuid(self, path: Path, id: str | None) -> str | None:
@@ -89,17 +89,17 @@ class Noun:
     member: ClassVar[str]
     fields: ClassVar[tuple[str, ...]] = ()
     new: ClassVar[Mapping[str, Any]] = {}
-    #: Fields with a request of their own: its path, and the member of its body. The requests have this order.
+    #: Fields that are changed by a separate request: (its path, the field of its body). The requests have this order.
     requests: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    #: Fields whose names have these prefixes are stated completely by one field of the file.
+    #: One field of the file declares all fields whose names begin with such a prefix.
     open_prefixes: ClassVar[tuple[str, ...]] = ()
-    #: The letter case of names is ignored.
+    #: True if the letter case of names is ignored.
     folded: ClassVar[bool] = False
-    #: A file can state the list completely, so that the objects in it are all that there are.
+    #: True if a file can declare the list completely: objects that are not in it shall not exist.
     can_be_complete: ClassVar[bool] = True
-    #: An export leaves the list out if the caller may not read it.
+    #: True if an export leaves the list out for a caller that may not read it.
     may_be_hidden: ClassVar[bool] = False
-    #: The API lists objects of this kind, which are found by their ids. Else they are entries of an object.
+    #: True for objects that the API lists with ids. False for entries of an object.
     is_object: ClassVar[bool] = True
     contents: tuple[Noun, ...] = ()
 

@@ -70,7 +70,7 @@ class Located:
         kind, _, name = text.partition(":")
         if kind == "user":
             return {"user": name}
-        # A UUID is always an id. Otherwise a creator of roles could name one like the id of another role.
+        # A UUID is always an id. Otherwise a role could get the id of another role as its name.
         if is_uuid(name):
             return {"role": name}
         roles = {} if on.kind is Kind.SERVER else self._roles.get(on.within(Kind.PROJECT), {})

@@ -82,10 +82,10 @@ class Kind(StrEnum):
     GRANT = "grant", Phase.ACCESS
 
 
-#: Resources that the file names but never creates or removes.
+#: Resources that the file can contain, but that apply never creates or removes.
 ANCHORS = frozenset({Kind.SERVER, Kind.TABLE, Kind.VIEW, Kind.GENERIC_TABLE, Kind.COLUMN})
 
-#: Resources that contain data. They are removed only with a flag of their own.
+#: Resources that contain data. They are removed only if a separate flag is set.
 CONTAINERS = frozenset({Kind.WAREHOUSE, Kind.NAMESPACE})
 
 

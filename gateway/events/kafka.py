@@ -72,7 +72,7 @@ class KafkaSink:
         """Produce events with distinct keys concurrently. Raise the error of the first event that failed."""
         outcomes = await asyncio.to_thread(self._produce, run)
         if len(run) > 1 and any(_is_too_large(outcome) for outcome in outcomes.values()):
-            # A broker refuses a whole batch of messages, of which perhaps one alone is too large.
+            # A broker refuses a whole batch of messages even if only one of them is too large.
             outcomes = {}
             for event in run:
                 outcomes |= await asyncio.to_thread(self._produce, [event])

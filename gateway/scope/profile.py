@@ -156,7 +156,7 @@ class Downscoping:
     seconds: int
     role: str | None
     policy: Callable[[Location, AccessLevel], str]
-    shortest_seconds: int = 900  # most stores; the others state theirs
+    shortest_seconds: int = 900  # the value of most stores; other providers set their own
     levels: frozenset[AccessLevel] = frozenset(AccessLevel)
 
 

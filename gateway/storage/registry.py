@@ -186,7 +186,7 @@ def credential_type(profile: StorageProfile) -> str:
 
 
 def require_same_provider(profile: StorageProfile, credential: Credential | None) -> None:
-    """Raise InvalidStorageCredential if the credential is of another provider than the profile."""
+    """Raise InvalidStorageCredential if the credential and the profile belong to different providers."""
     if credential is not None and credential.provider != profile.provider:
         raise InvalidStorageCredential(
             f"Storage credential type {_provider_of(credential).credential_tag!r} cannot be used with the storage "

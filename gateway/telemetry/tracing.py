@@ -176,7 +176,7 @@ class Tracer:
             given = self._context_of(self._propagator.extract(headers)).get_span_context()
             if given.is_valid:
                 trace = Trace(given.trace_id, given.trace_state.to_header(), True, self._sender.add)
-                # The id of the trace is the client's too, so it cannot decide either.
+                # The client chose the id of the trace too, so the id must not decide whether the request is recorded.
                 if not (given.trace_flags.sampled if self._trust_clients else self._is_in_sample(new_trace_id())):
                     return Unrecorded(trace)
                 return self._root(trace, name, SERVER, {"http.request.method": name}, given.span_id)

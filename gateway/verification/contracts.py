@@ -336,7 +336,7 @@ def _faults(change: ProposedChange, contract: Contract) -> Iterator[str]:
         if change.kind is ChangeKind.DROP:
             yield f"the namespace of the table {table.name} must not be dropped"
         else:
-            # The tables of the renamed namespace are not part of the question, so their columns cannot be checked.
+            # The proposed change does not contain the tables of the namespace, so their columns cannot be checked.
             yield f"the namespace of the table {table.name} must not be renamed or replaced by another one"
     elif change.object_type == "warehouse":
         yield f"the warehouse of the table {table.name} must not be renamed or replaced by another one"

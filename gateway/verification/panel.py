@@ -249,7 +249,7 @@ class _SeatState:
         finally:
             task.cancel()
         if not done and waits:
-            # Callers that send many questions could use up the time of this one.
+            # Many queries of other callers could have used up the time of this one.
             raise VerifierOverloaded(f"no answer within {self.seat.timeout:g} s, after waiting for other questions")
         if not done:
             raise TimeoutError

@@ -101,7 +101,7 @@ class Webhook:
         Raises InvalidAnswer, QuestionTooLarge, TimeoutError, and the errors of the connection.
         """
         body = encoded(question_of(change, documents=self._documents))
-        # A new id for each question: the server may use it to detect a request that was recorded and sent again.
+        # A new id for each query: the server may use it to detect a request that was recorded and sent again.
         message_id = f"msg_{uuid.uuid4().hex}"
         timestamp = int(self._clock())
         signing = (self._key, message_id, timestamp, body)

@@ -105,7 +105,7 @@ def stack_settings(chosen: Ports, secrets: Secrets) -> dict[str, str]:
         "OPA__TOKEN": secrets.opa_gateway,
         # The embedded object store listens on loopback.
         "STORAGE_ENDPOINT_NETWORKS": "127.0.0.0/8,::1/128",
-        # The tests have used this very store.
+        # The tests have verified signatures with this store.
         "SIGN_WITH_WAREHOUSE_KEYS": "true",
         # The embedded Trino is configured by this package, and a probe would need it running before the first query.
         "ENGINE_PROBES__REQUIRED": "false",

@@ -118,7 +118,7 @@ class ScopeCanary:
         try:
             await self._verify(claimed)
         except CatalogError as refused:
-            # A refusal or an unreadable secret of one warehouse must not keep the others from their turn.
+            # A refusal or an unreadable secret of one warehouse must not prevent the runs for the others.
             _log.warning("canary.skipped", warehouse=str(claimed.warehouse_id), reason=str(refused))
         return True
 

@@ -86,7 +86,7 @@ class Signing(UseCases):
                 connection,
                 operation.table_id,
                 namespace_id=namespace.id,
-                # The one about which the policies decided.
+                # The name about which the policies have decided.
                 name=operation.table,
                 staged_by=permit.actor.id,
             )

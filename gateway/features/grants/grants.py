@@ -213,7 +213,7 @@ class Grants(UseCases):
                 )
                 if done is grants.Change.SHORTENED:
                     shortened.append(entry)
-            # A policy restricts its new subjects, and new members of a role that is one, when the response is sent.
+            # New subjects of a policy, and new members of a role that is a subject, are restricted before the response.
             shortened += await _restricting(connection, key, change.writes)
             longer = [entry for entry in change.writes if entry not in shortened]
             given = await outbox.enqueue(

@@ -149,7 +149,7 @@ class Namespaces(UseCases):
 
         row = permit.namespace(permit.operation.namespace)
         approval = await self._approval.of_namespace(permit, ChangeKind.DROP, row)
-        # The verifiers would not be asked about the contents, also namespaces, so these have to be dropped one by one.
+        # The verifiers would not be queried about the contents. So tabulars and namespaces must be dropped one by one.
         only_empty = self._approval.concerns(ChangeKind.DROP, *TABULARS, ObjectType.NAMESPACE)
 
         async def attempt() -> Sequence[Pending]:

@@ -221,7 +221,7 @@ class Commits(UseCases):
                 if isinstance(change, NewTable):
                     created.append((change, str(applied.id)))
             if created:
-                # In the order of the request: the events of a transaction take the ids by it.
+                # In the order of the request, by which the events of a transaction find their ids.
                 places = {id(change): place for place, (change, _, _) in enumerate(changed)}
                 created.sort(key=lambda each: places[id(each[0])])
                 permit.pending_audit.add_details(

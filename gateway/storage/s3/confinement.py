@@ -96,7 +96,7 @@ TRAITS: Final[Mapping[StoreKind, Traits]] = {
         aws_extensions=True,
         source="https://docs.ceph.com/en/latest/radosgw/bucketpolicy/",
     ),
-    # The permissions are read, and read with write and delete. Prefixes are text; patterns are not documented.
+    # R2 has two permissions: read, and read with write and delete. Prefixes are text; patterns are not documented.
     StoreKind.R2: Traits(
         label="Cloudflare R2",
         escapes=False,
