@@ -116,7 +116,7 @@ async def test_many_concurrent_expiry_changes_all_apply(rig: Rig) -> None:
     await rig.give(SELECT, people[3], "view", until=late)
     await rig.take(SELECT, people[5], "table")
     async with rig.database.transaction() as connection:
-        rows = [outbox._pending(row) for row in await connection.execute(text("select * from outbox"))]
+        rows = await outbox.waiting(connection)
     await rig.delivery.deliver(rows)
     await rig.agree()
     assert (await rig.of(people[7]))["select", "table"] == rfc3339(late)

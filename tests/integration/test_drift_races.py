@@ -271,6 +271,5 @@ async def test_grant_extended_since_detection_keeps_its_expiry(rig: Rig) -> None
 async def deliver_all(rig: Rig) -> None:
     """Deliver all rows of the outbox."""
     async with rig.database.read() as connection:
-        rows = await connection.execute(text("select * from outbox order by id"))
-        waiting = [outbox._pending(row) for row in rows]
+        waiting = await outbox.waiting(connection)
     await rig.delivery.deliver(waiting)

@@ -90,7 +90,7 @@ class Trial:
         """Check that every difference has a row in the outbox, and that no confirmed revocation is undone."""
         async with self.database.transaction() as connection:
             await connection.execute(text("set transaction isolation level repeatable read"))
-            waiting = [outbox._pending(row) for row in await connection.execute(text("select * from outbox"))]
+            waiting = await outbox.waiting(connection)
             expected = await all_desired(connection, self.rows)
             now = (await connection.execute(text("select clock_timestamp()"))).scalar_one()
         found = {each for each in await tuples(self.client) if each[3] is None or each[3] > rfc3339(now)}

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, any_, delete, false, func, literal, or_, select, true
+from sqlalchemy import ColumnElement, Select, any_, case, delete, false, func, literal, or_, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.operations.live_credentials import LiveCredential
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all, fields_of
 from gateway.db.schema.credentials import live_credentials
 from gateway.db.schema.tables import LIVE, namespaces, tables
 from gateway.db.schema.warehouses import warehouses
@@ -63,11 +63,19 @@ async def page(
     connection: AsyncConnection, selection: Selection, *, after: UUID | None, limit: int
 ) -> Sequence[LiveCredential]:
     """Return live credentials, oldest first. `after` is the id of the last row of the previous page."""
-    statement = select(live_credentials).where(_LIVE, *selection.terms())
+    statement = select(*_columns()).where(_LIVE, *selection.terms())
     if after is not None:
         statement = statement.where(live_credentials.c.id > after)
-    rows = (await connection.execute(statement.order_by(live_credentials.c.id).limit(limit))).all()
-    return [_credential(row) for row in rows]
+    return await fetch_all(connection, LiveCredential, statement.order_by(live_credentials.c.id).limit(limit))
+
+
+def _columns() -> list[ColumnElement[Any]]:
+    generic = live_credentials.c.kind == ObjectType.GENERIC_TABLE.value
+    by_kind = {
+        "table_id": case((~generic, live_credentials.c.table_id)).label("table_id"),
+        "generic_table_id": case((generic, live_credentials.c.table_id)).label("generic_table_id"),
+    }
+    return [by_kind[name] if name in by_kind else live_credentials.c[name] for name in fields_of(LiveCredential)]
 
 
 async def remaining(
@@ -157,25 +165,3 @@ async def sweep(connection: AsyncConnection, *, older_than_minutes: int, limit: 
         .with_for_update(skip_locked=True)
     )
     await connection.execute(delete(live_credentials).where(live_credentials.c.id.in_(old.scalar_subquery())))
-
-
-def _credential(row: AnyRow) -> LiveCredential:
-    generic = row.kind == ObjectType.GENERIC_TABLE
-    return LiveCredential(
-        id=row.id,
-        principal=row.principal,
-        assumed_role=row.assumed_role,
-        engine=row.engine,
-        view_owner=row.view_owner,
-        warehouse_id=row.warehouse_id,
-        table_id=None if generic else row.table_id,
-        generic_table_id=row.table_id if generic else None,
-        prefix=row.prefix,
-        level=row.level,
-        provider=row.provider,
-        session_name=row.session_name,
-        policy_digest=row.policy_digest,
-        issued_at=row.issued_at,
-        expires_at=row.expires_at,
-        live_until=row.live_until,
-    )

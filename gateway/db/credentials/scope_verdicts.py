@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import and_, case, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_optional
 from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import fold
 
@@ -135,11 +135,22 @@ async def record(
     return (await connection.execute(statement)).rowcount == 1
 
 
-async def stored(connection: AsyncConnection, warehouse_id: UUID) -> AnyRow | None:
-    """Return (verdict and its time, start and report of the last run).
+class StoredVerdict(NamedTuple):
+    """The verdict and its time, None unless they are for the current profile, and start and report of the last run.
 
-    The first two are None if they are not for the current profile.
+    `version` is the version of the profile that the last run tried.
     """
+
+    verdict: str | None
+    verdict_at: datetime | None
+    tried_at: datetime | None
+    report: bytes | None
+    profile_version: int
+    version: int | None
+
+
+async def stored(connection: AsyncConnection, warehouse_id: UUID) -> StoredVerdict | None:
+    """Return what is stored about a warehouse; None if it does not exist."""
     statement = select(
         case((_CURRENT, warehouses.c.scope_verdict)).label("verdict"),
         case((_CURRENT, warehouses.c.scope_verdict_at)).label("verdict_at"),
@@ -148,7 +159,7 @@ async def stored(connection: AsyncConnection, warehouse_id: UUID) -> AnyRow | No
         warehouses.c.profile_version.label("profile_version"),
         warehouses.c.scope_version.label("version"),
     ).where(warehouses.c.id == warehouse_id)
-    return (await connection.execute(statement)).one_or_none()
+    return await fetch_optional(connection, StoredVerdict, statement)
 
 
 async def named(connection: AsyncConnection, name: str) -> Sequence[UUID]:

@@ -7,6 +7,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from sqlalchemy import text
@@ -23,7 +24,7 @@ from gateway.db.engine.decision_revalidation import REVISIONS, revalidate_and_re
 from gateway.db.engine.event_outbox import EventOutbox, announce
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.driver_pool import DriverPool, connect_like
-from gateway.db.pools.rows import AnyRow, RowType
+from gateway.db.pools.rows import RowType, make_rows
 from gateway.db.pools.shared_reads import SharedReads
 from gateway.db.pools.statement_hooks import named, summary_of
 from gateway.spans import span, spanned
@@ -173,7 +174,7 @@ class Database:
                     async with self._autocommit.connect() as connection:
                         result = await connection.execute(read.statement, dict(parameters))
                         rows: Sequence[Any] = result.all() if result.returns_rows else ()
-                        return rows if read.kind is None else [read.kind._make(row) for row in rows]
+                        return rows if read.kind is None else make_rows(read.kind, rows)
                 except DBAPIError as error:
                     if not tries_left or not _is_connection_loss(error):
                         raise
@@ -195,11 +196,7 @@ class Database:
 
         Raises DatabaseUnavailable.
         """
-
-        async def read(parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
-            return await self.read_all(REVISIONS, parameters)
-
-        return await revalidate_by(read, permit)
+        return await revalidate_by(partial(self.read_all, REVISIONS), permit)
 
     async def prepare(self, reads: Iterable[tuple[DirectRead[Any], Mapping[str, Any]]]) -> None:
         """Open a connection for reads of one statement, and execute these reads on it with the given parameters.

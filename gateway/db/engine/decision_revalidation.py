@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from sqlalchemy import TextClause, any_, bindparam, cast, null, select, text, true, union_all
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.audit.audit_record import encode_record
@@ -19,7 +21,7 @@ from gateway.db.engine import policy_loss, vacated_names
 from gateway.db.engine.event_outbox import EVENTS_CTE, EventOutbox, event_values
 from gateway.db.engine.idempotency_claims import in_progress
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.warehouses import server, warehouses
 
 #: Limit of new decisions for one permit. Repair of a tuple that was written directly into OpenFGA changes a revision
@@ -27,7 +29,15 @@ from gateway.db.schema.warehouses import server, warehouses
 #: waits for the decisions.
 _DECIDED_ANEW = 3
 
-_NO_POLICIES = cast(null(), UUID(as_uuid=True))
+
+class Revision(NamedTuple):
+    """The revisions of the server or of a warehouse. The server is always active, and has none of data policies."""
+
+    id: UUID
+    revision: UUID
+    data_policy_revision: UUID | None
+    active: bool
+
 
 #: The revisions of the server and of the warehouses `ids`.
 REVISIONS = DirectRead(
@@ -35,27 +45,23 @@ REVISIONS = DirectRead(
         select(
             server.c.id,
             server.c.revision,
-            cast(null(), UUID(as_uuid=True)).label("data_policy_revision"),
+            cast(null(), server.c.id.type).label("data_policy_revision"),
             true().label("active"),
         ),
         select(warehouses.c.id, warehouses.c.revision, warehouses.c.data_policy_revision, warehouses.c.active).where(
-            warehouses.c.id == any_(bindparam("ids", type_=ARRAY(UUID(as_uuid=True))))
+            warehouses.c.id == any_(bindparam("ids", type_=ARRAY(server.c.id.type)))
         ),
-    )
+    ),
+    Revision,
 )
 
-ReadRevisions = Callable[[Mapping[str, Any]], Awaitable[Sequence[AnyRow]]]
+ReadRevisions = Callable[[Mapping[str, Any]], Awaitable[Sequence[Revision]]]
 """Returns the rows of `REVISIONS` for the given parameters."""
 
 
 async def revalidate_decision(connection: AsyncConnection, permit: Permit[Operation]) -> Resolution:
     """Revalidate the decision of `permit` on the connection of a transaction; see `revalidate_by`."""
-
-    async def read(parameters: Mapping[str, Any]) -> Sequence[AnyRow]:
-        rows: Sequence[AnyRow] = (await connection.execute(REVISIONS.statement, dict(parameters))).all()
-        return rows
-
-    return await revalidate_by(read, permit)
+    return await revalidate_by(partial(fetch_all, connection, Revision, REVISIONS.statement), permit)
 
 
 async def revalidate_by(read: ReadRevisions, permit: Permit[Operation]) -> Resolution:

@@ -6,13 +6,14 @@ The last statement of a change stores its result under the key (`decision_revali
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import bindparam, delete, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.idempotency import Claim, RepeatableRequest
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_optional
 from gateway.db.schema.changes import idempotency
 from gateway.iceberg.errors import RequestInProgress
 
@@ -36,12 +37,22 @@ _CLAIM = text(
     """
 )
 
-_LEASE_IS_VALID = select(idempotency).where(idempotency.c.scope == bindparam("scope"))
+
+class Claimed(NamedTuple):
+    """A key that another attempt holds. `status` is None while that attempt has no result."""
+
+    body_digest: bytes
+    status: int | None
+    detail: dict[str, Any] | None
+    written_in: int
+
+
+_LEASE_IS_VALID = select(*columns_for(Claimed, idempotency)).where(idempotency.c.scope == bindparam("scope"))
 
 
 async def claim(
     connection: AsyncConnection, request: RepeatableRequest, attempt: UUID, *, lease_seconds: float
-) -> AnyRow | None:
+) -> Claimed | None:
     """Claim the key. Return None on success. If it is claimed or used already, return the existing row.
 
     The key of an attempt without a result is free after the lease, and the key of a success after its lifetime. The row
@@ -58,7 +69,7 @@ async def claim(
     if (await connection.execute(_CLAIM, values)).rowcount == 1:
         return None
     # A separate statement, because it sees the row of a concurrent attempt for which the claim waited.
-    row: AnyRow | None = (await connection.execute(_LEASE_IS_VALID, {"scope": request.scope})).one_or_none()
+    row = await fetch_optional(connection, Claimed, _LEASE_IS_VALID, {"scope": request.scope})
     if row is None:
         raise in_progress()
     return row

@@ -26,9 +26,11 @@ from gateway.access.events.change_event import FurtherChanges, FurtherEvent
 from gateway.access.events.event_building import POLICY_LOST
 from gateway.access.nouns.resolved import Resolution
 from gateway.access.operation import Operation
+from gateway.access.operations.data_policy_bodies import AlertAnswer
 from gateway.db.engine import vacated_names
+from gateway.db.engine.vacated_names import TakenName
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all
 from gateway.db.schema.policies import data_policy_alerts
 from gateway.iceberg.errors import ForbiddenException
 from gateway.iceberg.identifiers import fold
@@ -121,7 +123,7 @@ def _refusal(refused: Sequence[Loss]) -> str:
     )
 
 
-def losses_of(rows: Sequence[AnyRow]) -> tuple[Loss, ...]:
+def losses_of(rows: Sequence[TakenName]) -> tuple[Loss, ...]:
     """Return the losses that these `rows` of `vacated_names.taken` show, one for each policy and object."""
     lost = [row for row in rows if _is_lost(row)]
     return tuple(
@@ -143,7 +145,7 @@ def losses_of(rows: Sequence[AnyRow]) -> tuple[Loss, ...]:
     )
 
 
-def _is_lost(row: AnyRow) -> bool:
+def _is_lost(row: TakenName) -> bool:
     """Return True if the new object lacks a restriction in a way that reduces what the policy covers.
 
     The loss of a tag counts only if the policy names the tag. A policy that was bound to a tag may still cover the
@@ -224,8 +226,9 @@ def recorded(problems: Sequence[PolicyProblem]) -> dict[str, list[str]]:
     }
 
 
-async def alerts(connection: AsyncConnection, policy_id: UUID) -> Sequence[AnyRow]:
+async def alerts(connection: AsyncConnection, policy_id: UUID) -> list[AlertAnswer]:
     """Return the alerts of a policy, newest first."""
-    statement = select(data_policy_alerts).where(data_policy_alerts.c.policy_id == policy_id)
+    columns = columns_for(AlertAnswer, data_policy_alerts)
+    statement = select(*columns).where(data_policy_alerts.c.policy_id == policy_id)
     newest = (data_policy_alerts.c.last_seen_at.desc(), data_policy_alerts.c.table_id, data_policy_alerts.c.problem)
-    return (await connection.execute(statement.order_by(*newest).limit(_MOST_ALERTS))).all()
+    return await fetch_all(connection, AlertAnswer, statement.order_by(*newest).limit(_MOST_ALERTS))

@@ -6,13 +6,13 @@ name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
 from gateway.iceberg.identifiers import NamePattern
 
 TAKEN: Final = """
@@ -23,25 +23,46 @@ TAKEN: Final = """
 """The query for rows whose name this transaction gave to another object, and that were not settled."""
 
 
-async def taken(connection: AsyncConnection) -> Sequence[AnyRow]:
-    """Return the restrictions of former holders of the names that this transaction gave to other objects.
+class TakenName(NamedTuple):
+    """A restriction of the former holder of a name, which now belongs to the object `object_id`.
 
-    A row has id, policy_id, applies_to, definition and tag_ids (JSON texts), tag_id and tag_name (None for a policy
-    that was bound to the object or above it), `via_tag` (the policy is bound to the tag), and of the new object:
-    object_id, kind, warehouse_id, project_id, levels, name, and the warehouse's policy_loss. `held` is True if the
-    restriction holds for the new object, and `direct` if the policy is bound to it or above it.
+    `definition` and `tag_ids` are JSON. The tag is None for a policy that was bound to the object or above it;
+    `via_tag` is True if the policy is bound to the tag. `held` is True if the restriction holds for the new object, and
+    `direct` if the policy is bound to it or above it. `policy_loss` is the setting of the warehouse.
     """
-    return (await connection.execute(_TAKEN)).all()
+
+    id: UUID
+    policy_id: UUID
+    applies_to: str
+    definition: str
+    tag_ids: str
+    tag_id: UUID | None
+    tag_name: str | None
+    via_tag: bool
+    direct: bool
+    held: bool
+    object_id: UUID
+    kind: str
+    warehouse_id: UUID
+    project_id: str
+    levels: list[str]
+    name: str
+    policy_loss: str
+
+
+async def taken(connection: AsyncConnection) -> Sequence[TakenName]:
+    """Return the restrictions of former holders of the names that this transaction gave to other objects."""
+    return await fetch_all(connection, TakenName, _TAKEN)
 
 
 async def announced(
     connection: AsyncConnection, policy_id: UUID, *, after: UUID | None, limit: int
-) -> Sequence[AnyRow]:
+) -> Sequence[TakenName]:
     """Return the permitted losses of a policy, in rows as `taken` returns them.
 
     At most `limit` objects are included, in order of their ids, starting after `after`.
     """
-    return (await connection.execute(_ANNOUNCED, {"policy": policy_id, "after": after, "limit": limit})).all()
+    return await fetch_all(connection, TakenName, _ANNOUNCED, {"policy": policy_id, "after": after, "limit": limit})
 
 
 def _compared(entries: str) -> TextClause:

@@ -23,7 +23,7 @@ from sqlalchemy.types import TypeEngine
 
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db.pools.driver_pool import DriverPool
-from gateway.db.pools.rows import RowType, require_fields
+from gateway.db.pools.rows import RowType, make_rows, require_fields
 
 #: Errors of the driver for a connection that cannot be used again, or for a plan that a migration invalidated.
 _LOST = (
@@ -112,9 +112,7 @@ class DirectRead(Generic[RowType]):
             self._row = self.kind or namedtuple("Row", names)
         if first:
             records = [record[first:] for record in records]
-        if not self._decoders:
-            return [self._row._make(record) for record in records]
-        return [self._row._make(self._decoded(record)) for record in records]
+        return make_rows(self._row, map(self._decoded, records) if self._decoders else records)
 
     def _decoded(self, record: Sequence[Any]) -> list[Any]:
         values = list(record)

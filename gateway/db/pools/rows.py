@@ -1,40 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed rows, column lists for statements that are text, and pages with a total number.
 
-The type of a row is a `NamedTuple` with one field for each column of its statement. `mypy` checks the code that uses
-rows by this type, and each execution compares its fields with the columns.
+The type of a row is a `NamedTuple`, or a struct or dataclass with positional fields, with one field for each column of
+its statement. `mypy` checks the code that uses rows by this type, and each execution compares its fields with the
+columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import starmap
+from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, CursorResult, Executable, Row, Select, Table, func, select
+from sqlalchemy import ColumnElement, CursorResult, Executable, Select, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-AnyRow: TypeAlias = Row[*tuple[Any, ...]]
-
-RowType = TypeVar("RowType", bound=NamedTuple)
+RowType = TypeVar("RowType")
 
 
-def columns_for(kind: type[NamedTuple], table: Table) -> list[ColumnElement[Any]]:
+def fields_of(kind: type[Any]) -> tuple[str, ...]:
+    """Return the names of the fields of a type of rows."""
+    names = getattr(kind, "_fields", None) or getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__
+    return tuple(names)
+
+
+def columns_for(kind: type[Any], table: Table) -> list[ColumnElement[Any]]:
     """Return the columns of a table that correspond to the fields of this row type.
 
     Raises KeyError if the table lacks one.
     """
-    return [table.c[name] for name in kind._fields]
+    return [table.c[name] for name in fields_of(kind)]
 
 
-def require_fields(kind: type[NamedTuple], columns: Iterable[str]) -> None:
+def require_fields(kind: type[Any], columns: Iterable[str]) -> None:
     """Raise TypeError unless the fields of the row type are the columns of the statement, in the same order."""
-    if tuple(columns) != kind._fields:
-        raise TypeError(f"{kind.__name__} has {', '.join(kind._fields)}; the statement has {', '.join(columns)}")
+    if tuple(columns) != fields_of(kind):
+        raise TypeError(f"{kind.__name__} has {', '.join(fields_of(kind))}; the statement has {', '.join(columns)}")
+
+
+def make_rows(kind: type[RowType], records: Iterable[Iterable[Any]]) -> list[RowType]:
+    """Return a row of this kind for each record of its values. `require_fields` compares their columns."""
+    make: Callable[[Iterable[Any]], RowType] | None = getattr(kind, "_make", None)
+    return list(starmap(kind, records)) if make is None else [make(record) for record in records]
 
 
 def _rows(kind: type[RowType], result: CursorResult[Any]) -> list[RowType]:
     require_fields(kind, result.keys())
-    return [kind._make(row) for row in result]
+    return make_rows(kind, result)
 
 
 async def fetch_all(
@@ -62,13 +74,13 @@ async def fetch_optional(
     return rows[0] if rows else None
 
 
-def columns_of(kind: type[NamedTuple], alias: str) -> str:
+def columns_of(kind: type[Any], alias: str) -> str:
     """Return the columns of a row type as SQL, for a statement that is text.
 
     Never use `*`: the next version's migration adds columns while this version serves. PostgreSQL refuses a prepared
     statement whose result columns changed.
     """
-    return ", ".join(f"{alias}.{name}" for name in kind._fields)
+    return ", ".join(f"{alias}.{name}" for name in fields_of(kind))
 
 
 async def count_and_some(

@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
 
+import msgspec
 from sqlalchemy import (
     CTE,
     Column,
@@ -18,6 +21,7 @@ from sqlalchemy import (
     cast,
     func,
     literal_column,
+    null,
     or_,
     select,
     true,
@@ -27,6 +31,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from gateway.access.actor import Actor
 from gateway.access.tuples import PrincipalType
 from gateway.db.pools.compiled_reads import DirectRead
+from gateway.db.pools.rows import fields_of
 from gateway.db.schema.changes import outbox
 from gateway.db.schema.grants import grants
 from gateway.db.schema.policies import engine_probes
@@ -35,6 +40,38 @@ from gateway.db.schema.warehouses import server
 
 #: Separator of the values of a list that is sent as one text. Names contain no control characters.
 BETWEEN = "\x1e"
+
+
+class ClockRow(msgspec.Struct, frozen=True):
+    """What every resolution reads: the time, the server's revisions, and the caller (`_of_caller`).
+
+    `absent` is [project id, ids of namespaces]: the location of the object that the statement did not find.
+    """
+
+    now: datetime
+    revision: UUID
+    time_boxes: UUID
+    revocations_pending: bool
+    caller_roles: list[str] | None
+    next_expiry: datetime | None
+    group_roles: list[str] | None
+    deactivated: bool
+    absent: tuple[str, list[str]] | None
+
+
+class EngineRow(NamedTuple):
+    """What a resolution reads about an engine that acts for the caller. `delegations` and `probes` are JSON."""
+
+    now: datetime
+    revision: UUID
+    time_boxes: UUID
+    caller_roles: list[str] | None
+    next_expiry: datetime | None
+    group_roles: list[str] | None
+    deactivated: bool
+    delegations: Any
+    probes: Any
+
 
 # One time for the whole statement. A grant that expires while it runs either counts and has an expiry, or does neither.
 _MOMENT = func.statement_timestamp()
@@ -178,13 +215,15 @@ CLOCK: Select[Any] = select(
     _of_server(server.c.time_boxes),
     select(outbox.c.id).where(outbox.c.takes_away).exists().label("revocations_pending"),
     *_of_caller(),
+    cast(null(), JSONB).label("absent"),
 )
-ONLY_CLOCK = DirectRead(CLOCK)
+ONLY_CLOCK = DirectRead(CLOCK, ClockRow)
 
 #: As `ONLY_CLOCK` about an engine that acts for a caller, with its grants of `delegate` and its probes on the objects
 #: `places`.
 ENGINE_CLOCK = DirectRead(
-    select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller(engine=True))
+    select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller(engine=True)),
+    EngineRow,
 )
 
 
@@ -193,3 +232,10 @@ def with_database_time(query: Select[Any]) -> Select[Any]:
     found = query.subquery("found")
     clock = CLOCK.subquery("clock")
     return select(*clock.c, *found.c).select_from(clock.outerjoin(found, true()))
+
+
+def without_database_time(query: Select[Any]) -> Select[Any]:
+    """Return the query with the columns of `with_database_time`, of which those of `CLOCK` are null."""
+    found = query.subquery("found")
+    columns: list[ColumnElement[Any]] = [null().label(name) for name in fields_of(ClockRow)]
+    return select(*columns, *found.c)

@@ -5,7 +5,7 @@ request.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -34,17 +34,30 @@ from gateway.access.nouns.server import ServerRef
 from gateway.db.engine.database import Database
 from gateway.db.policies.policy_inputs import PolicyRows
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_optional, make_rows, require_fields
 from gateway.db.resolver.caller import (
     BETWEEN,
     COLUMNS,
     ENGINE_CLOCK,
     GRANT_EXPIRIES,
     ONLY_CLOCK,
+    ClockRow,
+    EngineRow,
     caller_of,
     with_database_time,
+    without_database_time,
 )
-from gateway.db.resolver.resolver_statements import SEVERAL, STATEMENTS, Lookup, lookup_of, parameters_of, table_columns
+from gateway.db.resolver.resolver_statements import (
+    SEVERAL,
+    STATEMENTS,
+    Lookup,
+    NamespaceRow,
+    TabularRow,
+    WarehouseRow,
+    lookup_of,
+    parameters_of,
+    table_columns,
+)
 from gateway.db.resolver.row_mapping import (
     generic_table_from,
     is_in_a_warehouse,
@@ -83,7 +96,7 @@ class DatabaseResolver:
         absent: dict[refs.Ref, AbsentLocation] = {}
         caller_parameters = caller_of(caller)
         principal = f"{caller.engine or ''}\x00{caller.id}"
-        clock: AnyRow | None = None
+        clock: ClockRow | None = None
         kinds: dict[Lookup, list[refs.Ref]] = {}
         for ref in requested:
             kinds.setdefault(lookup_of(ref), []).append(ref)
@@ -132,7 +145,7 @@ class DatabaseResolver:
             group_roles=_in_question(clock.group_roles or (), requested, found, absent),
         )
 
-    async def _engine_of(self, caller: Actor, principal: str, found: Iterable[Resolved]) -> AnyRow | None:
+    async def _engine_of(self, caller: Actor, principal: str, found: Iterable[Resolved]) -> EngineRow | None:
         """Return the row about the engine that acts for the caller, with the first expiry of its grants, its grants of
         `delegate` on the warehouses and projects of `found`, and its probes there; None without an engine.
 
@@ -144,8 +157,7 @@ class DatabaseResolver:
         warehouses = {each.id: each.project_id for each in map(warehouse_of, found) if each is not None}
         places = BETWEEN.join(sorted({*map(str, warehouses), *warehouses.values()}))
         values = {**caller_of(engine), "places": places}
-        row: AnyRow = await self._database.read_shared(ENGINE_CLOCK, values, principal)
-        return row
+        return await self._database.read_shared(ENGINE_CLOCK, values, principal)
 
     @spanned("postgresql.columns", lambda _self, _caller, table_ids: {"lakegate.tables": len(table_ids)})
     async def columns(self, caller: Actor, table_ids: Sequence[UUID]) -> Mapping[UUID, frozenset[int]]:
@@ -238,14 +250,17 @@ def _assumed(actor: Actor) -> tuple[str, ...]:
 
 async def _read_several(
     connection: AsyncConnection, kind: Lookup, some: Sequence[refs.Ref], caller_parameters: dict[str, str]
-) -> tuple[AnyRow, dict[refs.Ref, Resolved]]:
+) -> tuple[ClockRow, dict[refs.Ref, Resolved]]:
     """Return (a row with the time, the rows of these references of one kind). One statement reads them."""
-    query, columns = SEVERAL[kind]
+    (query, columns), row_type = SEVERAL[kind], STATEMENTS[kind].kind or ClockRow
     requested = [tuple(parameters_of(ref).values())[: len(columns)] for ref in some]
     labelled = [column.label(f"key_{number}") for number, column in enumerate(columns)]
     parameters = query.add_columns(*labelled).where(tuple_(*columns).in_(list(dict.fromkeys(requested))))
-    rows: Sequence[AnyRow] = (await connection.execute(with_database_time(parameters), caller_parameters)).all()
-    by_key = {tuple(row[-len(columns) :]): row for row in rows}
+    result = await connection.execute(with_database_time(parameters), caller_parameters)
+    require_fields(row_type, list(result.keys())[: -len(columns)])
+    records = [tuple(record) for record in result]
+    rows = make_rows(row_type, (record[: -len(columns)] for record in records))
+    by_key = {record[-len(columns) :]: row for record, row in zip(records, rows, strict=True)}
     found: dict[refs.Ref, Resolved] = {}
     for ref, key in zip(some, requested, strict=True):
         resolved = _resolved(ref, by_key[key]) if key in by_key else None
@@ -261,47 +276,43 @@ def _is_below_requested(ref: refs.Ref, row: Resolved) -> bool:
     return ref.warehouse_id in (None, row.warehouse.id)
 
 
-def _absent(ref: refs.Ref, row: AnyRow) -> dict[refs.Ref, AbsentLocation]:
-    where = getattr(row, "absent", None)
+def _absent(ref: refs.Ref, row: ClockRow) -> dict[refs.Ref, AbsentLocation]:
+    where = row.absent
     return {} if where is None else {ref: AbsentLocation(where[0], tuple(map(UUID, where[1])))}
 
 
-def _resolved(ref: refs.Ref, row: AnyRow) -> Resolved | None:
-    if getattr(row, _KEY_COLUMN.get(ref.type, "id")) is None:
-        return None
-    match ref.type:
-        case refs.ObjectType.TABLE:
-            return table_from(row)
-        case refs.ObjectType.VIEW:
-            return view_from(row)
-        case refs.ObjectType.GENERIC_TABLE:
-            return generic_table_from(row)
-        case refs.ObjectType.NAMESPACE:
-            return namespace_from(row)
-        case refs.ObjectType.WAREHOUSE:
-            return warehouse_from(row)
+def _resolved(ref: refs.Ref, row: ClockRow) -> Resolved | None:
+    match row:
+        case TabularRow(t_id=id):
+            return None if id is None else _TABULARS[ref.type](row)
+        case NamespaceRow(n_id=id):
+            return None if id is None else namespace_from(row)
+        case WarehouseRow(w_id=id):
+            return None if id is None else warehouse_from(row)
         case _:
-            return row_from(CARDS[ref.type].row, row)
+            found = row_from(CARDS[ref.type].row, row)
+            return None if found.id is None else found
 
 
-_KEY_COLUMN = {
-    **dict.fromkeys(refs.TABULARS, "t_id"),
-    refs.ObjectType.NAMESPACE: "n_id",
-    refs.ObjectType.WAREHOUSE: "w_id",
+_TABULARS: Mapping[refs.ObjectType, Callable[[TabularRow], Resolved]] = {
+    refs.ObjectType.TABLE: table_from,
+    refs.ObjectType.VIEW: view_from,
+    refs.ObjectType.GENERIC_TABLE: generic_table_from,
 }
-"""The column with the id, if it is not `id`."""
 
 
 async def reread_table(connection: AsyncConnection, table_id: UUID) -> ResolvedTable | None:
     """Return the table's current row, after a concurrent commit changed its pointer."""
-    row = (await connection.execute(_TABLE, {"id": table_id})).one_or_none()
+    row = await fetch_optional(connection, TabularRow, _TABLE, {"id": table_id})
     return None if row is None else table_from(row)
 
 
 async def reread_view(connection: AsyncConnection, view_id: UUID) -> ResolvedView | None:
     """Return the view's current row, after a concurrent commit changed its pointer."""
-    row = (await connection.execute(_VIEW, {"id": view_id})).one_or_none()
+    row = await fetch_optional(connection, TabularRow, _VIEW, {"id": view_id})
     return None if row is None else view_from(row)
 
 
-_TABLE, _VIEW = (table_columns(kind).where(tables.c.id == bindparam("id")) for kind in ("table", "view"))
+_TABLE, _VIEW = (
+    without_database_time(table_columns(kind).where(tables.c.id == bindparam("id"))) for kind in ("table", "view")
+)

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+from uuid import UUID
 
+import msgspec
 from sqlalchemy import Boolean, Column, ColumnElement, Select, Text, any_, bindparam, case, func, literal_column, select
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -14,7 +16,7 @@ from gateway.access.nouns import refs
 from gateway.access.nouns.card import Card
 from gateway.access.nouns.cards import CARDS, OUTSIDE
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.resolver.caller import BETWEEN, with_database_time, word
+from gateway.db.resolver.caller import BETWEEN, ClockRow, with_database_time, word
 from gateway.db.schema.objects import TABLES
 from gateway.db.schema.tables import namespaces, tables
 from gateway.db.schema.warehouses import server, warehouses
@@ -63,11 +65,52 @@ _TABLE = (
 )
 
 
-def _direct(query: Select[Any]) -> DirectRead[Any]:
-    return DirectRead(with_database_time(query))
+class WarehouseRow(ClockRow, frozen=True):
+    """A warehouse, in a row of `with_database_time`. `w_id` is a UUID. If the statement found nothing, all are None."""
+
+    w_id: Any
+    w_project_id: str
+    w_name: str
+    w_active: bool
+    w_profile: bytes
+    w_profile_version: int
+    w_revision: UUID
+    w_secret_id: UUID | None
+    w_allowed: list[int]
+    w_default: int | None
+    w_scope_verdict: str | None
+    w_scope_version: int | None
+    w_soft_deletion: bool
+    w_data_policy_revision: UUID | None
 
 
-def _named_direct(query: Select[Any], key: str) -> DirectRead[Any]:
+class NamespaceRow(WarehouseRow, frozen=True):
+    """A namespace, with its warehouse. `n_former` is JSON (`former_from`)."""
+
+    n_id: Any
+    n_levels: list[str]
+    n_ancestors: list[UUID]
+    n_former: Any
+
+
+class TabularRow(NamespaceRow, frozen=True):
+    """A table, view or generic table, with its namespace. `t_format` is that of a generic table, which has no file."""
+
+    t_id: Any
+    t_name: str
+    t_location: str
+    t_metadata_location: str
+    t_format: str
+    t_version: int
+    t_purged_by: str | None
+    t_former: Any
+
+
+def _direct(query: Select[Any], kind: type[ClockRow]) -> DirectRead[ClockRow]:
+    return DirectRead(with_database_time(query), kind)
+
+
+def _named_direct(query: Select[Any], kind: type[ClockRow], key: str) -> DirectRead[ClockRow]:
     """Return a read as `_direct` does, for a reference by path. For an absent object it also reads its would-be
     containers.
     """
@@ -79,13 +122,15 @@ def _named_direct(query: Select[Any], key: str) -> DirectRead[Any]:
         .limit(1)
         .scalar_subquery()
     )
-    return _located_direct(query, key, func.coalesce(path, _NO_PATH))
+    return _located_direct(query, kind, key, func.coalesce(path, _NO_PATH))
 
 
 _NO_PATH = literal_column("cast('[]' as jsonb)", JSONB)
 
 
-def _located_direct(query: Select[Any], key: str, path: ColumnElement[Any] = _NO_PATH) -> DirectRead[Any]:
+def _located_direct(
+    query: Select[Any], kind: type[ClockRow], key: str, path: ColumnElement[Any] = _NO_PATH
+) -> DirectRead[ClockRow]:
     """Return a read as `_direct` does. For an absent object it also reads the project of the warehouse, and `path`."""
     always = with_database_time(query)
     where = (
@@ -93,8 +138,9 @@ def _located_direct(query: Select[Any], key: str, path: ColumnElement[Any] = _NO
         .where(warehouses.c.id == bindparam("warehouse_id", type_=warehouses.c.id.type))
         .scalar_subquery()
     )
-    missing = always.selected_columns[key].is_(None)
-    return DirectRead(always.add_columns(case((missing, where)).label("absent")))
+    absent = case((always.selected_columns[key].is_(None), where)).label("absent")
+    columns = (absent if each.key == "absent" else each for each in always.selected_columns)
+    return DirectRead(always.with_only_columns(*columns), kind)
 
 
 _WAREHOUSES = select(*_WAREHOUSE)
@@ -147,28 +193,34 @@ def _tabulars(make: Callable[[str, str], Read]) -> dict[Lookup, Read]:
     return {(kind, key): make(kind.value, key) for kind in refs.TABULARS for key in ("name", "id", "kept")}
 
 
-def _tabular_statement(kind: str, key: str) -> DirectRead[Any]:
+def _tabular_statement(kind: str, key: str) -> DirectRead[ClockRow]:
     if key == "name":
-        return _named_direct(_named(kind), "t_id")
-    return _located_direct(_by_id(kind, kept=key == "kept"), "t_id")
+        return _named_direct(_named(kind), TabularRow, "t_id")
+    return _located_direct(_by_id(kind, kept=key == "kept"), TabularRow, "t_id")
 
 
-def _outside(card: Card) -> Iterator[tuple[type[refs.Ref], tuple[Select[Any], dict[str, Column[Any]]]]]:
-    """Yield (type of references, (select, lookup columns by parameter)) of an object type outside of warehouses.
+_Outside = tuple[Select[Any], dict[str, Column[Any]], type[ClockRow]]
+
+
+def _outside(card: Card) -> Iterator[tuple[type[refs.Ref], _Outside]]:
+    """Yield (type of references, (select, lookup columns by parameter, type of its rows)) of an object type outside of
+    warehouses. The rows have the fields of the card's row after those of `ClockRow`.
 
     Objects are looked up by their id, or by their name in the project of a warehouse. There is one server.
     """
     table = TABLES[card.type]
     columns: Mapping[str, ColumnElement[Any]] = {**table.c, "bootstrapped": _BOOTSTRAPPED}
-    query = select(*(columns[name] for name in card.row.__struct_fields__))
+    fields = card.row.__struct_fields__
+    query = select(*(columns[name] for name in fields))
+    kind = cast(type[ClockRow], msgspec.defstruct("OutsideRow", fields, bases=(ClockRow,), frozen=True))
     for ref in card.refs:
         if card.type is refs.ObjectType.SERVER:
-            yield ref, (query, {})
+            yield ref, (query, {}, kind)
         elif issubclass(ref, refs.IdRef):
-            yield ref, (query, {"id": table.c.id})
+            yield ref, (query, {"id": table.c.id}, kind)
         else:
             of_warehouses = query.join_from(table, warehouses, warehouses.c.project_id == table.c.project_id)
-            yield ref, (of_warehouses, {"warehouse_id": warehouses.c.id, "name_key": table.c.name_key})
+            yield ref, (of_warehouses, {"warehouse_id": warehouses.c.id, "name_key": table.c.name_key}, kind)
 
 
 _BOOTSTRAPPED = server.c.bootstrapped_at.is_not(None).label("bootstrapped")
@@ -181,13 +233,14 @@ def _matching(query: Select[Any], columns: Mapping[str, Column[Any]]) -> Select[
 _OUTSIDE = dict(chain.from_iterable(_outside(CARDS[type]) for type in OUTSIDE))
 
 #: One statement for each lookup, built once, because building one takes longer than executing it.
-STATEMENTS: dict[Lookup, DirectRead[Any]] = {
+STATEMENTS: dict[Lookup, DirectRead[ClockRow]] = {
     **_tabulars(_tabular_statement),
     refs.NamespaceRef: _named_direct(
         _NAMESPACES.where(
             namespaces.c.warehouse_id == bindparam("warehouse_id"),
             namespaces.c.path_key == bindparam("path_key"),
         ),
+        NamespaceRow,
         "n_id",
     ),
     refs.NamespaceIdRef: _located_direct(
@@ -199,16 +252,18 @@ STATEMENTS: dict[Lookup, DirectRead[Any]] = {
                 bindparam("warehouse_id", type_=namespaces.c.warehouse_id.type), namespaces.c.warehouse_id
             ),
         ),
+        NamespaceRow,
         "n_id",
     ),
-    refs.WarehouseRef: _direct(_WAREHOUSES.where(warehouses.c.id == bindparam("id"))),
+    refs.WarehouseRef: _direct(_WAREHOUSES.where(warehouses.c.id == bindparam("id")), WarehouseRow),
     refs.WarehouseNameRef: _direct(
         _WAREHOUSES.where(
             warehouses.c.project_id == bindparam("project_id"),
             warehouses.c.name_key == bindparam("name_key"),
-        )
+        ),
+        WarehouseRow,
     ),
-    **{ref: _direct(_matching(query, columns)) for ref, (query, columns) in _OUTSIDE.items()},
+    **{ref: _direct(_matching(query, columns), kind) for ref, (query, columns, kind) in _OUTSIDE.items()},
 }
 _KEYS_OF_TABULAR = (namespaces.c.warehouse_id, namespaces.c.path_key, tables.c.name_key)
 _ID_OF_TABULAR = (tables.c.id, tables.c.warehouse_id)
@@ -226,7 +281,7 @@ SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
     refs.NamespaceIdRef: (_NAMESPACES, (namespaces.c.id,)),
     refs.WarehouseRef: (_WAREHOUSES, (warehouses.c.id,)),
     refs.WarehouseNameRef: (_WAREHOUSES, (warehouses.c.project_id, warehouses.c.name_key)),
-    **{ref: (query, tuple(columns.values())) for ref, (query, columns) in _OUTSIDE.items() if columns},
+    **{ref: (query, tuple(columns.values())) for ref, (query, columns, _) in _OUTSIDE.items() if columns},
 }
 
 

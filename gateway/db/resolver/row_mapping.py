@@ -24,7 +24,8 @@ from gateway.access.nouns.resolved import (
     ResolvedView,
     ResolvedWarehouse,
 )
-from gateway.db.pools.rows import AnyRow
+from gateway.db.resolver.caller import ClockRow
+from gateway.db.resolver.resolver_statements import NamespaceRow, TabularRow, WarehouseRow
 from gateway.db.schema.tables import namespaces
 from gateway.db.schema.warehouses import warehouses
 from gateway.db.tables.former_names import former_from
@@ -98,13 +99,13 @@ _PLACES = (
 Row = TypeVar("Row", bound=Resolved)
 
 
-def row_from(kind: type[Row], row: AnyRow) -> Row:
+def row_from(kind: type[Row], row: ClockRow) -> Row:
     """Return the object of a row that has the fields of its type as columns."""
     return kind(**{name: getattr(row, name) for name in kind.__struct_fields__})
 
 
-def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
-    """Return the warehouse of a row with the `_WAREHOUSE` columns."""
+def warehouse_from(row: WarehouseRow) -> ResolvedWarehouse:
+    """Return the warehouse of a row."""
     return ResolvedWarehouse(
         id=row.w_id,
         project_id=row.w_project_id,
@@ -124,8 +125,8 @@ def warehouse_from(row: AnyRow) -> ResolvedWarehouse:
     )
 
 
-def namespace_from(row: AnyRow) -> ResolvedNamespace:
-    """Return the namespace of a row with the `_WAREHOUSE` and `_NAMESPACE` columns."""
+def namespace_from(row: NamespaceRow) -> ResolvedNamespace:
+    """Return the namespace of a row."""
     return ResolvedNamespace(
         id=row.n_id,
         warehouse=warehouse_from(row),
@@ -135,8 +136,8 @@ def namespace_from(row: AnyRow) -> ResolvedNamespace:
     )
 
 
-def table_from(row: AnyRow) -> ResolvedTable:
-    """Return the table of a row with all three groups of columns."""
+def table_from(row: TabularRow) -> ResolvedTable:
+    """Return the table of a row."""
     namespace = namespace_from(row)
     return ResolvedTable(
         id=row.t_id,
@@ -150,8 +151,8 @@ def table_from(row: AnyRow) -> ResolvedTable:
     )
 
 
-def view_from(row: AnyRow) -> ResolvedView:
-    """Return the view of a row with all three groups of columns."""
+def view_from(row: TabularRow) -> ResolvedView:
+    """Return the view of a row."""
     namespace = namespace_from(row)
     return ResolvedView(
         id=row.t_id,
@@ -164,8 +165,8 @@ def view_from(row: AnyRow) -> ResolvedView:
     )
 
 
-def generic_table_from(row: AnyRow) -> ResolvedGenericTable:
-    """Return the generic table of a row with all three groups of columns."""
+def generic_table_from(row: TabularRow) -> ResolvedGenericTable:
+    """Return the generic table of a row."""
     namespace = namespace_from(row)
     return ResolvedGenericTable(
         id=row.t_id,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ARRAY, any_, bindparam, case, func, select, update
@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.resolved import Excerpt
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.tables import tables
 from gateway.iceberg.excerpts import excerpt_of
 
@@ -44,11 +44,19 @@ async def document_values(kind: str, metadata_location: str | None, metadata: by
     }
 
 
+class StoredExcerpt(NamedTuple):
+    """The excerpt of a table's or view's current document; None if an earlier version's gateway wrote the document."""
+
+    id: UUID
+    metadata_location: str
+    excerpt: bytes | None
+
+
 async def excerpts_of(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID, Excerpt]:
     """Return the excerpts of these tables and views. Deleted rows and unreadable documents are left out."""
     if not ids:
         return {}
-    rows: Sequence[AnyRow] = (await connection.execute(EXCERPTS.statement, {"ids": list(dict.fromkeys(ids))})).all()
+    rows = await fetch_all(connection, StoredExcerpt, EXCERPTS.statement, {"ids": list(dict.fromkeys(ids))})
     found = current_excerpts(rows)
     for row in rows:
         if row.id in found:
@@ -60,8 +68,8 @@ async def excerpts_of(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[
     return found
 
 
-def current_excerpts(rows: Sequence[AnyRow]) -> dict[UUID, Excerpt]:
-    """Return the stored excerpts of rows of `EXCERPTS`. Rows that a gateway of an earlier version wrote have none."""
+def current_excerpts(rows: Sequence[StoredExcerpt]) -> dict[UUID, Excerpt]:
+    """Return the stored excerpts of rows of `EXCERPTS`."""
     return {row.id: Excerpt(row.metadata_location, row.excerpt) for row in rows if row.excerpt is not None}
 
 
@@ -75,7 +83,8 @@ _CURRENT = tables.c.metadata_excerpt_of == tables.c.metadata_location
 EXCERPTS = DirectRead(
     select(tables.c.id, tables.c.metadata_location, case((_CURRENT, tables.c.metadata_excerpt)).label("excerpt")).where(
         tables.c.id == any_(bindparam("ids", type_=ARRAY(tables.c.id.type))), tables.c.metadata_location.is_not(None)
-    )
+    ),
+    StoredExcerpt,
 )
 _DOCUMENT = select(tables.c.kind, tables.c.metadata_location, tables.c.metadata).where(tables.c.id == bindparam("id"))
 
@@ -90,7 +99,7 @@ async def fill_excerpts(connection: AsyncConnection) -> None:
     If a table is committed concurrently, the excerpt of that commit is kept.
     """
     after = UUID(int=0)
-    while rows := (await connection.execute(_NEXT, {"after": after})).all():
+    while rows := await fetch_all(connection, _Sized, _NEXT, {"after": after}):
         for some in _portions(rows):
             await _fill(connection, some)
             await connection.commit()
@@ -107,7 +116,12 @@ async def _fill(connection: AsyncConnection, ids: Sequence[UUID]) -> None:
         await connection.execute(_FILL, made)
 
 
-def _portions(rows: Sequence[AnyRow]) -> list[list[UUID]]:
+class _Sized(NamedTuple):
+    id: UUID
+    size: int
+
+
+def _portions(rows: Sequence[_Sized]) -> list[list[UUID]]:
     """Return the ids in groups, such that one statement can read the documents of a group.
 
     A large document is a group of its own.

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -23,42 +24,62 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType, table_of
 from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.access.tuples import TupleKey
 from gateway.db.grants import grant_ends, grants
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_of, fetch_all, fetch_optional
 from gateway.db.schema.tables import namespaces, retired_locations, tables
 from gateway.db.schema.tasks import tasks
 from gateway.db.tables import namespace_move, pending_files
 from gateway.db.tables import namespaces as spaces
+from gateway.db.tables.namespaces import TreeNamespace
 from gateway.db.tasks.tasks import ACTIVE, Files, PurgedLocation, Queue, Status
 from gateway.db.tuples import managed_access, outbox
 from gateway.db.tuples.desired_tuples import following, path_above
 from gateway.db.tuples.outbox import Pending
 
 
+class Tabular(NamedTuple):
+    """A table, view or generic table of a tree. `gc_enabled` is the property `gc.enabled`. `adopted` is True for a
+    generic table whose files existed before it.
+    """
+
+    id: UUID
+    kind: str
+    name: str
+    namespace_id: UUID
+    protected: bool
+    staged_by: str | None
+    deleted_at: datetime | None
+    location: str
+    location_key: str
+    gc_enabled: str | None
+    adopted: bool
+
+
+class _Drop(NamedTuple):
+    """The request of an earlier drop: what to do with the files, and the last metadata file."""
+
+    entity_id: UUID
+    files: str | None
+    last_file: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """A namespace and its contents, locked until the transaction ends.
 
-    `namespaces` (id, parent_id, levels, ancestors, protected, managed_access) start with the top. `tabulars` are tables
-    and views, including staged and dropped ones. They have id, kind, name, namespace_id, protected, staged_by,
-    deleted_at, location, location_key, the property `gc.enabled` as `gc_enabled`, and `adopted`.
+    `namespaces` start with the top. `tabulars` include staged and dropped ones.
     """
 
     top: ResolvedNamespace
-    namespaces: Sequence[AnyRow]
-    tabulars: Sequence[AnyRow]
+    namespaces: Sequence[TreeNamespace]
+    tabulars: Sequence[Tabular]
 
 
 # PostgreSQL accepts 32,767 parameters for a statement.
 _FILES_AT_ONCE = 1000
 
-_LEVEL = text(
-    """
-    select id, parent_id, levels, ancestors, path_key, protected, managed_access from namespaces
-    where parent_id = any(cast(:parents as uuid[])) order by id for update
-    """
-)
-
-_TOP = text(_LEVEL.text.replace("parent_id = any(cast(:parents as uuid[]))", "id = :id"))
+_LOCKED = f"select {columns_of(TreeNamespace, 'n')} from namespaces n"  # noqa: S608 - constants
+_LEVEL = text(f"{_LOCKED} where parent_id = any(cast(:parents as uuid[])) order by id for update")
+_TOP = text(f"{_LOCKED} where id = :id for update")
 
 # The document is parsed only if it may contain the property `gc.enabled`, and it is never sent to the gateway: a tree
 # may contain many large documents. The document of a generic table also states if its files existed before
@@ -78,19 +99,19 @@ _TABULARS = text(
 async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | None:
     """Lock the namespace and its contents. Return None if it was deleted or moved."""
     await namespace_move.lock_subtrees(connection, at.warehouse.id)
-    top = (await connection.execute(_TOP, {"id": at.id})).one_or_none()
+    top = await fetch_optional(connection, TreeNamespace, _TOP, {"id": at.id})
     if top is None or not spaces.is_still(top, at):
         return None
     found, level = [top], [top]
     while level:
         # No row can be added to a level whose parents are locked.
-        level = list(await connection.execute(_LEVEL, {"parents": [row.id for row in level]}))
+        level = await fetch_all(connection, TreeNamespace, _LEVEL, {"parents": [row.id for row in level]})
         found += level
-    inside = await connection.execute(_TABULARS, {"namespaces": [row.id for row in found]})
-    return Tree(at, found, inside.all())
+    inside = await fetch_all(connection, Tabular, _TABULARS, {"namespaces": [row.id for row in found]})
+    return Tree(at, found, inside)
 
 
-async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[AnyRow], by: str) -> list[Pending]:
+async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[Tabular], by: str) -> list[Pending]:
     """Delete the tree, schedule the deletion of the files of `purged`, and enqueue the deletion of its tuples.
 
     An earlier drop of an object may have requested that its files be deleted; this is scheduled too. Otherwise its last
@@ -120,10 +141,8 @@ def _among(column: Column[Any], ids: Sequence[UUID]) -> ColumnElement[bool]:
     return column == any_(cast(list(ids), ARRAY(PostgresUUID(as_uuid=True))))
 
 
-async def _cancel_tasks(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[AnyRow]:
-    """Cancel the tasks that would delete these rows. Return the requests of their drops (entity_id, files,
-    last_file).
-    """
+async def _cancel_tasks(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[_Drop]:
+    """Cancel the tasks that would delete these rows. Return the requests of their drops."""
     statement = (
         update(tasks)
         .where(
@@ -143,10 +162,10 @@ async def _cancel_tasks(connection: AsyncConnection, ids: Sequence[UUID]) -> Seq
             tasks.c.payload["last_file"].astext.label("last_file"),
         )
     )
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, _Drop, statement)
 
 
-async def _schedule_purges(connection: AsyncConnection, tree: Tree, rows: Sequence[AnyRow]) -> None:
+async def _schedule_purges(connection: AsyncConnection, tree: Tree, rows: Sequence[Tabular]) -> None:
     if not rows:
         return
     levels: Mapping[UUID, Sequence[str]] = {row.id: row.levels for row in tree.namespaces}
@@ -179,10 +198,10 @@ async def _enqueue(connection: AsyncConnection, tree: Tree, by: str) -> list[Pen
         keys[TupleKey(above[key][-1], "parent", key)] = None
         if row.managed_access:
             keys.update(dict.fromkeys(managed_access.keys(key)))
-    for row in tree.tabulars:
-        if row.staged_by is None:
-            key = ObjectKey(ObjectType(row.kind), str(row.id))
-            above[key] = within[row.namespace_id]
+    for inside in tree.tabulars:
+        if inside.staged_by is None:
+            key = ObjectKey(ObjectType(inside.kind), str(inside.id))
+            above[key] = within[inside.namespace_id]
             keys[TupleKey(above[key][-1], "parent", key)] = None
     for ended in await grant_ends.sweep(connection, list(above), by=by):
         granted = grants.tuple_of(ended)

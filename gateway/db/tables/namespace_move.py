@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.events.change_event import MAX_CONTENTS, FurtherChanges, MovedObject
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.resolved import ResolvedNamespace
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_optional
 from gateway.db.schema.tables import namespaces
 from gateway.db.tables import namespaces as spaces
 from gateway.db.tables.tables import clashes
@@ -78,8 +78,9 @@ async def lock(
     await lock_subtrees(connection, warehouse_id)
     if parent is not None:
         await spaces.lock_shared(connection, parent)
-    found = select(namespaces).where(namespaces.c.id == id, namespaces.c.warehouse_id == warehouse_id)
-    row = (await connection.execute(found.with_for_update())).one_or_none()
+    columns = columns_for(spaces.TreeNamespace, namespaces)
+    found = select(*columns).where(namespaces.c.id == id, namespaces.c.warehouse_id == warehouse_id)
+    row = await fetch_optional(connection, spaces.TreeNamespace, found.with_for_update())
     if row is None or not spaces.is_still(row, at):
         return None
     into_itself = parent is not None and id in (*parent.ancestors, parent.id)
@@ -97,7 +98,7 @@ async def lock(
     )
 
 
-async def _lock_below(connection: AsyncConnection, top: AnyRow) -> tuple[list[UUID], int]:
+async def _lock_below(connection: AsyncConnection, top: spaces.TreeNamespace) -> tuple[list[UUID], int]:
     """Lock the namespaces below `top`.
 
     Return (the ids of the namespace and of all below it, the number of levels of the deepest path).

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, bindparam, delete, exists, func, literal, or_, select, text, update
@@ -16,7 +17,7 @@ from gateway.access.nouns.refs import ObjectKey
 from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.db.engine.database import Database
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_one, fetch_optional
 from gateway.db.schema.tables import LIVE, namespaces, tables
 from gateway.db.schema.warehouses import warehouses
 from gateway.db.tables.tables import drop_staged
@@ -79,6 +80,36 @@ def _below(parent_id: UUID, name: str) -> ColumnElement[list[str]]:
     return func.array_append(above, name, type_=namespaces.c.levels.type)
 
 
+class LockedNamespace(NamedTuple):
+    """The place of a namespace whose row is locked."""
+
+    id: UUID
+    path_key: str
+    ancestors: list[UUID]
+
+
+class TreeNamespace(NamedTuple):
+    """A locked namespace of a tree that is dropped or moved."""
+
+    id: UUID
+    parent_id: UUID | None
+    levels: list[str]
+    ancestors: list[UUID]
+    path_key: str
+    protected: bool
+    managed_access: bool
+
+
+class Obstacles(NamedTuple):
+    """What prevents the deletion of a namespace. It is `filled` if it contains something, and has `kept` objects that
+    were dropped and can be restored.
+    """
+
+    protected: bool
+    filled: bool
+    kept: bool
+
+
 async def lock_shared(connection: AsyncConnection, *at: ResolvedNamespace) -> None:
     """Lock namespaces until this transaction ends, so that neither they nor namespaces above them are dropped or moved.
 
@@ -87,7 +118,7 @@ async def lock_shared(connection: AsyncConnection, *at: ResolvedNamespace) -> No
     NamespaceGone if a namespace is not where it was resolved.
     """
     by_id = {each.id: each for each in at}
-    rows = await connection.execute(_HOLD, {"ids": list(by_id)})
+    rows = await fetch_all(connection, LockedNamespace, _HOLD, {"ids": list(by_id)})
     still = {row.id for row in rows if is_still(row, by_id[row.id])}
     for id in by_id:
         if id not in still:
@@ -109,7 +140,7 @@ async def lock_if_unmoved(connection: AsyncConnection, at: ResolvedNamespace) ->
     return True
 
 
-def is_still(row: AnyRow, resolved: ResolvedNamespace) -> bool:
+def is_still(row: LockedNamespace | TreeNamespace, resolved: ResolvedNamespace) -> bool:
     return row.path_key == resolved.namespace.key and tuple(row.ancestors) == resolved.ancestors
 
 
@@ -144,15 +175,11 @@ async def places(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[UUID,
     }
 
 
-async def lock_and_find_obstacle(connection: AsyncConnection, at: ResolvedNamespace) -> AnyRow | None:
-    """Lock the namespace and return what prevents its deletion. Return None if it was dropped or moved.
-
-    The row has `protected`, `filled` (the namespace contains something) and `kept` (it contains dropped objects that
-    can be restored).
-    """
+async def lock_and_find_obstacle(connection: AsyncConnection, at: ResolvedNamespace) -> Obstacles | None:
+    """Lock the namespace and return what prevents its deletion. Return None if it was dropped or moved."""
     id = at.id
-    columns = (namespaces.c.path_key, namespaces.c.ancestors)
-    row = (await connection.execute(select(*columns).where(namespaces.c.id == id).with_for_update())).one_or_none()
+    to_lock = select(*columns_for(LockedNamespace, namespaces)).where(namespaces.c.id == id).with_for_update()
+    row = await fetch_optional(connection, LockedNamespace, to_lock)
     if row is None or not is_still(row, at):
         return None
     child = exists().where(namespaces.c.parent_id == id)
@@ -161,7 +188,7 @@ async def lock_and_find_obstacle(connection: AsyncConnection, at: ResolvedNamesp
         or_(child, exists().where(tables.c.namespace_id == id, LIVE)).label("filled"),
         exists().where(tables.c.namespace_id == id, tables.c.deleted_at.is_not(None)).label("kept"),
     )
-    return (await connection.execute(inside)).one()
+    return await fetch_one(connection, Obstacles, inside)
 
 
 async def drop_empty(connection: AsyncConnection, id: UUID) -> None:

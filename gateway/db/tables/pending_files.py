@@ -15,6 +15,7 @@ because the file may be recorded as superfluous.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 import structlog
@@ -24,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.dependency_errors import DatabaseUnavailable
 from gateway.db.engine.database import Database
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.tables import pending_files, tables
 from gateway.iceberg.errors import NoSuchWarehouseException
 
@@ -110,9 +111,15 @@ async def forget(connection: AsyncConnection, locations: Sequence[str]) -> None:
 _FORGET = text("delete from pending_files where location = any(:locations)")
 
 
-async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) -> Sequence[AnyRow]:
-    """Return (location, warehouse_id) of files that have been recorded for more than `seconds` and that no pointer
-    refers to.
+class OverdueFile(NamedTuple):
+    """A recorded metadata file that no pointer refers to."""
+
+    location: str
+    warehouse_id: UUID
+
+
+async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) -> Sequence[OverdueFile]:
+    """Return files that have been recorded for more than `seconds` and that no pointer refers to.
 
     At most `limit` files of each warehouse are returned, ordered by warehouse. So a warehouse whose store does not
     respond blocks no other.
@@ -126,7 +133,7 @@ async def overdue(connection: AsyncConnection, *, seconds: float, limit: int) ->
         .subquery()
     )
     statement = select(old.c.location, old.c.warehouse_id).where(old.c.turn <= limit).order_by(old.c.warehouse_id)
-    return (await connection.execute(statement)).all()
+    return await fetch_all(connection, OverdueFile, statement)
 
 
 async def claim(connection: AsyncConnection, locations: Sequence[str], *, seconds: float) -> list[str]:

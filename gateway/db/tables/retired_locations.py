@@ -9,7 +9,7 @@ writes the rows, including the owners. The statement that releases a location ad
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, collate, delete, func, or_, text, update
@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey
 from gateway.access.nouns.resolved import ResolvedNamespace
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_optional
 from gateway.db.schema.tables import retired_locations as retired
 
 
@@ -69,17 +69,27 @@ async def retired_by(connection: AsyncConnection, table_id: UUID, principal: str
     )
 
 
+class LastLocation(NamedTuple):
+    """The last location of a table or view, with its owners. `known` is True if the user row of the caller is older."""
+
+    location: str
+    location_key: str
+    warehouse_id: UUID
+    files_remain: bool
+    owners: list[str]
+    known: bool
+
+
 async def last_location(
     connection: AsyncConnection, above: Sequence[tuple[str, str]], *, user: str, replaced: UUID | None
-) -> AnyRow | None:
+) -> LastLocation | None:
     """Return the latest recorded location among `above`, or None. `above` are pairs of a location and its overlap key.
 
-    It is the last location of a table or view, or the current one of the table `replaced`. The row has location,
-    location_key, warehouse_id, files_remain, owners, and `known`: True if the user row of `user` is older than that.
+    It is the last location of a table or view, or the current one of the table `replaced`. `user` is the caller.
     """
     texts, keys = [text for text, _ in above], [key for _, key in above]
     values = {"texts": texts, "above": keys, "user": user, "replaced": replaced}
-    return (await connection.execute(_LAST_PLACE, values)).one_or_none()
+    return await fetch_optional(connection, LastLocation, _LAST_PLACE, values)
 
 
 # A deleted user who returns has a newer row and owns nothing from before. The keys only serve the index: a location

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
 from sqlalchemy import ColumnElement, Float, and_, case, cast, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import fetch_optional
 from gateway.db.schema.tasks import ACTIVE_TASKS, task_queue_configs, tasks
 from gateway.db.tasks.tasks import BEGUN, Payload, Queue, Status, interval, log_attempt, over
 
@@ -80,6 +80,21 @@ class Task:
         return _given(self.of_project, self)
 
 
+class _Due(NamedTuple):
+    """A task before its start by a worker."""
+
+    id: UUID
+    queue: str
+    warehouse_id: UUID | None
+    entity_id: UUID | None
+    project_id: str | None
+    status: str
+    attempt: int
+    interruptions: int
+    payload: object
+    stale_seconds: float
+
+
 async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_seconds: float) -> Task | None:
     """Start the task that has been due longest, or a task whose worker sends no heartbeats. Return None if there is
     none.
@@ -89,7 +104,7 @@ async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_se
     """
     stale = _stale_seconds(stale_seconds)
     chosen = (
-        select(tasks, stale.label("stale_seconds"))
+        select(*(tasks.c[name] for name in _Due._fields[:-1]), stale.label("stale_seconds"))
         .where(
             # Tasks that are due later are not read, however many there are (`tasks_due_idx`).
             ACTIVE_TASKS,
@@ -101,7 +116,7 @@ async def take(connection: AsyncConnection, queues: Sequence[Queue], *, stale_se
         .limit(1)
         .with_for_update(skip_locked=True, of=tasks)
     )
-    while (row := (await connection.execute(chosen)).one_or_none()) is not None:
+    while (row := await fetch_optional(connection, _Due, chosen)) is not None:
         if row.status in BEGUN:
             await log_attempt(connection, row.id, Status.FAILED, _DIED)
         if row.status in BEGUN and row.attempt - row.interruptions >= MAX_ATTEMPTS:
@@ -257,7 +272,7 @@ def _stale_seconds(default: float) -> ColumnElement[float]:
     return func.coalesce(cast(configured.scalar_subquery(), Float), default)
 
 
-def _task(row: AnyRow) -> Task:
+def _task(row: _Due) -> Task:
     """Return the next run of the task, from its row before the start."""
     return Task(
         id=row.id,

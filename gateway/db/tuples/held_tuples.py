@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from sqlalchemy import Row, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType, table_of
 from gateway.access.tuples import ALL_USERS, MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Database
+from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.objects import IN_PROJECTS
 from gateway.db.tuples.desired_tuples import Containers, containers_of, following
 
@@ -76,14 +77,23 @@ class HeldTuples:
         """
         async with self._database.transaction() as connection:
             values = {"types": [each.type.value for each in principals], "ids": [each.id for each in principals]}
-            grants = [(_grant(row), row.until) for row in await connection.execute(_GRANTS, values)]
+            grants = [(_grant(row), row.until) for row in await fetch_all(connection, _Grant, _GRANTS, values)]
             placed = await containers_of(connection, [*(key.object for key, _ in grants), *objects])
             held = _with_derived(grants, placed)
             held |= dict.fromkeys(await _edges(connection, objects, placed))
             return held
 
 
-def _grant(row: Row[Any]) -> TupleKey:
+class _Grant(NamedTuple):
+    principal_type: str
+    principal_id: str
+    privilege: str
+    object_type: str
+    object_id: str
+    until: datetime | None
+
+
+def _grant(row: _Grant) -> TupleKey:
     subject = Principal(PrincipalType(row.principal_type), row.principal_id)
     return TupleKey(subject, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))
 

@@ -11,17 +11,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import and_, case, delete, exists, func, or_, select, text, update
+from sqlalchemy import ColumnElement, and_, case, delete, exists, func, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.engine.database import Database
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all
 from gateway.db.schema.changes import outbox
 from gateway.db.schema.principals import users
 
@@ -47,6 +47,22 @@ class Pending:
     warehouse_id: UUID | None
     sent_at: datetime | None = None
     noted: float = -math.inf
+
+
+class _Row(NamedTuple):
+    id: int
+    subject_type: str
+    subject_id: str
+    relation: str
+    object_type: str
+    object_id: str
+    warehouse_id: UUID | None
+    takes_away: bool
+    step: int
+    written_in: int
+
+
+_ROWS: Final = select(*columns_for(_Row, outbox))
 
 
 async def enqueue(
@@ -213,52 +229,52 @@ async def due(connection: AsyncConnection, *, limit: int) -> list[Pending]:
     # with all others.
     held_back = case((outbox.c.step > 0, before), else_=False)
     statement = (
-        select(outbox)
-        .where(outbox.c.not_before <= func.clock_timestamp(), ~held_back)
+        _ROWS.where(outbox.c.not_before <= func.clock_timestamp(), ~held_back)
         # Revocations first, then in the order of the changes.
         .order_by(outbox.c.takes_away.desc(), outbox.c.id)
         .limit(limit)
         .with_for_update(skip_locked=True, of=outbox)
     )
-    return [_pending(row) for row in await connection.execute(statement)]
+    return [_pending(row) for row in await fetch_all(connection, _Row, statement)]
+
+
+async def waiting(connection: AsyncConnection, *terms: ColumnElement[bool]) -> list[Pending]:
+    """Return the undelivered keys whose rows match all terms, in the order of the rows."""
+    rows = await fetch_all(connection, _Row, _ROWS.where(*terms).order_by(outbox.c.id))
+    return [_pending(row) for row in rows]
 
 
 async def written_in(connection: AsyncConnection, transaction: int) -> list[Pending]:
     """Return the undelivered keys of a transaction."""
-    rows = await connection.execute(select(outbox).where(outbox.c.written_in == transaction).order_by(outbox.c.id))
-    return [_pending(row) for row in rows]
+    return await waiting(connection, outbox.c.written_in == transaction)
 
 
 async def latest_attempt(connection: AsyncConnection, object: ObjectKey) -> datetime | None:
     """Return the latest time for which a delivery of one of the object's keys is scheduled; None if none is pending."""
-    waiting = select(func.max(outbox.c.not_before)).where(
+    latest = select(func.max(outbox.c.not_before)).where(
         outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
     )
-    found: datetime | None = (await connection.execute(waiting)).scalar_one()
+    found: datetime | None = (await connection.execute(latest)).scalar_one()
     return found
 
 
 async def revocations_on(connection: AsyncConnection, object: ObjectKey) -> list[Pending]:
     """Return the pending revocations on an object, even if the request that made them has ended."""
-    waiting = select(outbox).where(
-        outbox.c.takes_away, outbox.c.object_type == object.type.value, outbox.c.object_id == object.id
-    )
-    return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
+    on_it = (outbox.c.object_type == object.type.value, outbox.c.object_id == object.id)
+    return await waiting(connection, outbox.c.takes_away, *on_it)
 
 
 async def pending_of_deleted_role(connection: AsyncConnection, role: ObjectKey) -> list[Pending]:
     """Return the pending revocations of privileges on a role, and of privileges that the role held."""
     on_it = and_(outbox.c.object_type == role.type.value, outbox.c.object_id == role.id)
     from_it = and_(outbox.c.subject_type == PrincipalType.ROLE.value, outbox.c.subject_id == role.id)
-    waiting = select(outbox).where(outbox.c.takes_away, or_(on_it, from_it))
-    return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
+    return await waiting(connection, outbox.c.takes_away, or_(on_it, from_it))
 
 
 async def pending_of_user(connection: AsyncConnection, user_id: str) -> list[Pending]:
     """Return the pending revocations of privileges that a user held."""
     of_user = and_(outbox.c.subject_type == PrincipalType.USER.value, outbox.c.subject_id == user_id)
-    waiting = select(outbox).where(outbox.c.takes_away, of_user)
-    return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
+    return await waiting(connection, outbox.c.takes_away, of_user)
 
 
 async def pending_of_deleted_users(connection: AsyncConnection, provider_id: str) -> list[Pending]:
@@ -268,8 +284,7 @@ async def pending_of_deleted_users(connection: AsyncConnection, provider_id: str
         outbox.c.subject_id.startswith(f"{provider_id}~", autoescape=True),
         ~exists().where(users.c.id == outbox.c.subject_id),
     )
-    waiting = select(outbox).where(outbox.c.takes_away, of_user)
-    return [_pending(row) for row in await connection.execute(waiting.order_by(outbox.c.id))]
+    return await waiting(connection, outbox.c.takes_away, of_user)
 
 
 async def pending_of_moves(connection: AsyncConnection, moved: ObjectKey) -> list[list[Pending]]:
@@ -279,9 +294,10 @@ async def pending_of_moves(connection: AsyncConnection, moved: ObjectKey) -> lis
         outbox.c.object_id == moved.id,
         outbox.c.relation.in_(sorted(STRUCTURAL)),
     )
-    statement = select(outbox).where(outbox.c.written_in.in_(of_user))
+    statement = _ROWS.where(outbox.c.written_in.in_(of_user))
+    statement = statement.order_by(outbox.c.written_in, outbox.c.step, outbox.c.id)
     steps: dict[tuple[int, int], list[Pending]] = {}
-    for row in await connection.execute(statement.order_by(outbox.c.written_in, outbox.c.step, outbox.c.id)):
+    for row in await fetch_all(connection, _Row, statement):
         steps.setdefault((row.written_in, row.step), []).append(_pending(row))
     return list(steps.values())
 
@@ -361,13 +377,12 @@ def _name(key: TupleKey) -> str:
     return "\x1f".join([key.subject.type.value, key.subject.id, key.relation, key.object.type.value, key.object.id])
 
 
-def _pending(row: AnyRow) -> Pending:
-    relation: str = row.relation
-    structural = relation in STRUCTURAL
+def _pending(row: _Row) -> Pending:
+    structural = row.relation in STRUCTURAL
     subject: Principal | ObjectKey = (
         ObjectKey(ObjectType(row.subject_type), row.subject_id)
         if structural
         else Principal(PrincipalType(row.subject_type), row.subject_id)
     )
-    key = TupleKey(subject, relation, ObjectKey(ObjectType(row.object_type), row.object_id))
+    key = TupleKey(subject, row.relation, ObjectKey(ObjectType(row.object_type), row.object_id))
     return Pending(id=row.id, key=key, takes_away=row.takes_away, warehouse_id=row.warehouse_id)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import msgspec
 from sqlalchemy import ColumnElement, Text, and_, case, cast, delete, func, literal, or_, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -15,7 +16,7 @@ from uuid_utils.compat import uuid7
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.operations.change_tickets import ChangeTicket, ChangeTicketSummary, TicketStatus
-from gateway.db.pools.rows import AnyRow
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_optional
 from gateway.db.schema.changes import change_tickets
 
 _OPEN: Final = change_tickets.c.status.in_((TicketStatus.PENDING, TicketStatus.APPROVED, TicketStatus.REJECTED))
@@ -23,13 +24,6 @@ _OPEN_IN_INDEX: Final = text("status in ('pending', 'approved', 'rejected')")
 """The condition of the unique index, without bound parameters: PostgreSQL compares its text."""
 
 _NOW: Final = func.clock_timestamp()
-
-_HEAD: Final = (
-    change_tickets.c.id,
-    change_tickets.c.object_type,
-    change_tickets.c.object_id,
-    change_tickets.c.principal,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +40,21 @@ class NewTicket:
     change: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class TicketHead:
-    """The part of a ticket that decides who sees it. `on` is the object that the ticket is about."""
+class TicketHead(NamedTuple):
+    """The part of a ticket that decides who sees it."""
 
     id: UUID
-    on: ObjectKey
+    object_type: str
+    object_id: UUID
     principal: str
+
+    @property
+    def on(self) -> ObjectKey:
+        """Return the object that the ticket is about."""
+        return ObjectKey(ObjectType(self.object_type), str(self.object_id))
+
+
+_HEADS: Final = select(*columns_for(TicketHead, change_tickets))
 
 
 async def open_ticket(connection: AsyncConnection, new: NewTicket, *, lifetime: float) -> ChangeTicket:
@@ -86,7 +88,7 @@ async def open_ticket(connection: AsyncConnection, new: NewTicket, *, lifetime: 
         )
         .returning(*_columns())
     )
-    return _ticket(opened.one())
+    return msgspec.convert(opened.one(), ChangeTicket, from_attributes=True)
 
 
 async def use(connection: AsyncConnection, id: UUID) -> bool:
@@ -132,14 +134,13 @@ async def get(connection: AsyncConnection, warehouse_id: UUID, id: UUID) -> Chan
     """Return the ticket of a warehouse, or None."""
     where = (change_tickets.c.warehouse_id == warehouse_id, change_tickets.c.id == id)
     row = (await connection.execute(select(*_columns()).where(*where))).one_or_none()
-    return None if row is None else _ticket(row)
+    return None if row is None else msgspec.convert(row, ChangeTicket, from_attributes=True)
 
 
 async def head(connection: AsyncConnection, warehouse_id: UUID, id: UUID) -> TicketHead | None:
     """Return the head of the ticket of a warehouse, or None."""
     where = (change_tickets.c.warehouse_id == warehouse_id, change_tickets.c.id == id)
-    row = (await connection.execute(select(*_HEAD).where(*where))).one_or_none()
-    return None if row is None else _head(row)
+    return await fetch_optional(connection, TicketHead, _HEADS.where(*where))
 
 
 async def summaries(
@@ -148,12 +149,12 @@ async def summaries(
     """Return these tickets without their updates, oldest first. Those that lost the `status` are left out."""
     if not ids:
         return []
-    columns = [each for each in _columns() if each.name != "change"]
     terms: list[ColumnElement[bool]] = [change_tickets.c.id.in_(list(ids))]
     if status is not None:
         terms.append(_status() == status.value)
-    rows = await connection.execute(select(*columns).where(*terms).order_by(change_tickets.c.id))
-    return [ChangeTicketSummary(**_summary(row)) for row in rows]
+    columns = [each for each in _columns() if each.name != "change"]
+    rows = (await connection.execute(select(*columns).where(*terms).order_by(change_tickets.c.id))).all()
+    return msgspec.convert(rows, list[ChangeTicketSummary], from_attributes=True)
 
 
 async def page(
@@ -172,8 +173,7 @@ async def page(
         terms.append(_status() == status.value)
     if after is not None:
         terms.append(change_tickets.c.id > after)
-    rows = await connection.execute(select(*_HEAD).where(*terms).order_by(change_tickets.c.id).limit(limit))
-    return [_head(row) for row in rows]
+    return await fetch_all(connection, TicketHead, _HEADS.where(*terms).order_by(change_tickets.c.id).limit(limit))
 
 
 async def waiting(connection: AsyncConnection, warehouse_id: UUID, principal: str) -> int:
@@ -211,17 +211,3 @@ def _status() -> ColumnElement[str]:
 
 def _seconds(seconds: float) -> ColumnElement[object]:
     return func.make_interval(0, 0, 0, 0, 0, 0, seconds)
-
-
-def _head(row: AnyRow) -> TicketHead:
-    return TicketHead(row.id, ObjectKey(ObjectType(row.object_type), str(row.object_id)), row.principal)
-
-
-def _ticket(row: AnyRow) -> ChangeTicket:
-    return ChangeTicket(change=row.change, **_summary(row))
-
-
-def _summary(row: AnyRow) -> dict[str, Any]:
-    """Return the fields that a ticket and its summary share."""
-    fields = {name: getattr(row, name) for name in ChangeTicketSummary.__struct_fields__}
-    return fields | {"status": TicketStatus(row.status)}

@@ -24,7 +24,7 @@ from gateway.db.engine.database import Database
 from gateway.db.grants.grant_ends import GrantRow
 from gateway.db.grants.grants import tuple_of
 from gateway.db.pools.compiled_reads import DirectRead
-from gateway.db.pools.rows import AnyRow, columns_for, fetch_all
+from gateway.db.pools.rows import columns_for, fetch_all, fetch_optional
 from gateway.db.schema.changes import model_steps, model_switches, outbox, relationship_models
 from gateway.db.schema.grants import grants
 from gateway.db.schema.warehouses import server
@@ -82,20 +82,20 @@ _ACTIVE = DirectRead(
     )
     .join(relationship_models, relationship_models.c.model_id == model_switches.c.model_id)
     .order_by(model_switches.c.id.desc())
-    .limit(1)
+    .limit(1),
+    ActiveModel,
 )
 
 
 async def active_model(connection: AsyncConnection) -> ActiveModel | None:
     """Return the model that serves, None before the first `lakegate migrate`."""
-    row = (await connection.execute(_ACTIVE.statement)).one_or_none()
-    return None if row is None else ActiveModel(*row)
+    return await fetch_optional(connection, ActiveModel, _ACTIVE.statement)
 
 
 async def read_active_model(database: Database) -> ActiveModel | None:
     """Return the model that serves, as `active_model` does. Raises DatabaseUnavailable."""
     rows = await database.read_all(_ACTIVE, {})
-    return ActiveModel(*rows[0]) if rows else None
+    return rows[0] if rows else None
 
 
 async def record(
@@ -111,8 +111,8 @@ async def record(
 
 async def recorded(connection: AsyncConnection) -> Sequence[RecordedModel]:
     """Return all recorded models, newest first."""
-    statement = select(relationship_models).order_by(relationship_models.c.recorded_at.desc())
-    return [_recorded(row) for row in await connection.execute(statement)]
+    statement = select(*columns_for(RecordedModel, relationship_models))
+    return await fetch_all(connection, RecordedModel, statement.order_by(relationship_models.c.recorded_at.desc()))
 
 
 async def switch(connection: AsyncConnection, *, to: str, expected: str | None, by: str) -> None:
@@ -186,7 +186,3 @@ async def storage_managers(
         statement = statement.where(grants.c.id > UUID(after))
     rows = await fetch_all(connection, GrantRow, statement.order_by(grants.c.id).limit(limit))
     return [tuple_of(row) for row in rows], str(rows[-1].id) if len(rows) == limit else None
-
-
-def _recorded(row: AnyRow) -> RecordedModel:
-    return RecordedModel(**row._mapping)

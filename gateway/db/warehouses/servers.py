@@ -10,7 +10,6 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.db.pools.rows import AnyRow
 from gateway.db.schema.warehouses import server
 
 # Identity of the cluster and of this table. A restored dump creates another table, in another cluster or the same one.
@@ -58,11 +57,6 @@ async def ensure(connection: AsyncConnection, id: UUID | None) -> UUID:
             "LAKEGATE__SERVER_ID or the database"
         )
     return stored
-
-
-async def read(connection: AsyncConnection) -> AnyRow:
-    """Return the server row."""
-    return (await connection.execute(select(server))).one()
 
 
 async def stored_id(connection: AsyncConnection) -> UUID | None:

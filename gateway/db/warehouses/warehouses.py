@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from sqlalchemy import CursorResult, exists, func, literal, or_, select, text
 from sqlalchemy import delete as delete_from
-from sqlalchemy import exists, func, literal, or_, select, text
 from sqlalchemy import update as update_of
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
 
-from gateway.db.pools.rows import AnyRow
+from gateway.access.operations.warehouse_bodies import PolicyLoss
 from gateway.db.schema.tables import namespaces, pending_files
 from gateway.db.schema.tasks import tasks
 from gateway.db.schema.warehouses import warehouses
@@ -28,6 +29,28 @@ _STORAGE_BASES = 0x1A4E0001
 
 COLUMNS: Final = frozenset(warehouses.c.keys())
 """The names of all columns of a warehouse."""
+
+
+class WarehouseRow(NamedTuple):
+    """A warehouse. `columns` are all columns by name: the API copies those that requests state by their names."""
+
+    id: UUID
+    project_id: str
+    name: str
+    active: bool
+    protected: bool
+    profile: bytes
+    profile_version: int
+    secret_id: UUID | None
+    credential_kind: str | None
+    managed_by: str
+    policy_loss: PolicyLoss
+    updated_at: datetime | None
+    columns: Mapping[str, Any]
+
+
+def _rows(result: CursorResult[Any]) -> list[WarehouseRow]:
+    return [WarehouseRow._make([*(row[name] for name in WarehouseRow._fields[:-1]), row]) for row in result.mappings()]
 
 
 class NameTaken(Exception):
@@ -103,33 +126,33 @@ async def name_is_free(connection: AsyncConnection, project_id: str, name: str) 
     return (await connection.execute(taken)).one_or_none() is None
 
 
-async def of_project(connection: AsyncConnection, project_id: str, *, active: Sequence[bool]) -> Sequence[AnyRow]:
+async def of_project(connection: AsyncConnection, project_id: str, *, active: Sequence[bool]) -> list[WarehouseRow]:
     """Return the project's warehouses with one of the given states, ordered by name."""
     statement = select(warehouses).where(warehouses.c.project_id == project_id, warehouses.c.active.in_(list(active)))
-    return (await connection.execute(statement.order_by(warehouses.c.name_key))).all()
+    return _rows(await connection.execute(statement.order_by(warehouses.c.name_key)))
 
 
-async def get(connection: AsyncConnection, id: UUID) -> AnyRow | None:
+async def get(connection: AsyncConnection, id: UUID) -> WarehouseRow | None:
     """Return the warehouse's row, None if it does not exist."""
-    return (await connection.execute(select(warehouses).where(warehouses.c.id == id))).one_or_none()
+    return next(iter(_rows(await connection.execute(select(warehouses).where(warehouses.c.id == id)))), None)
 
 
-async def locked(connection: AsyncConnection, id: UUID, *, to_delete: bool = False) -> AnyRow | None:
+async def locked(connection: AsyncConnection, id: UUID, *, to_delete: bool = False) -> WarehouseRow | None:
     """Return the row as `get` does, and lock the warehouse against changes until the transaction ends.
 
     With `to_delete`, no row that refers to it can be inserted either: such a transaction waits and finds it deleted.
     """
     statement = select(warehouses).where(warehouses.c.id == id).with_for_update(key_share=not to_delete)
-    return (await connection.execute(statement)).one_or_none()
+    return next(iter(_rows(await connection.execute(statement))), None)
 
 
-async def update(connection: AsyncConnection, id: UUID, values: Mapping[str, object]) -> AnyRow:
+async def update(connection: AsyncConnection, id: UUID, values: Mapping[str, object]) -> WarehouseRow:
     """Change a warehouse that is `locked`, and return its row. Raises NameTaken."""
     named = {"name_key": fold(str(values["name"]))} if "name" in values else {}
     changed = update_of(warehouses).where(warehouses.c.id == id)
     changed = changed.values(**values, **named, updated_at=func.clock_timestamp())
     try:
-        row: AnyRow = (await connection.execute(changed.returning(warehouses))).one()
+        (row,) = _rows(await connection.execute(changed.returning(warehouses)))
         return row
     except IntegrityError as error:
         if "name_key" in str(error.orig):

@@ -10,9 +10,8 @@ from gateway.access.events.change_event import DroppedObject, FurtherChanges
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.operations.namespaces import DropNamespace
 from gateway.db.engine.database import Connection
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tables import namespace_drop, namespaces, tables
-from gateway.db.tables.namespace_drop import Tree
+from gateway.db.tables.namespace_drop import Tabular, Tree
 from gateway.db.tuples.outbox import Pending
 from gateway.db.tuples.ownership import record_deleted
 from gateway.features.contents.containers import above_namespace, parent_of
@@ -114,16 +113,16 @@ def _refuse_protected(tree: Tree) -> None:
                 "send force=true."
             )
     levels = {each.id: tuple(each.levels) for each in tree.namespaces}
-    for each in tree.tabulars:
-        if each.protected:
-            named = TableIdentifier(Namespace(levels[each.namespace_id]), each.name).dotted
+    for inside in tree.tabulars:
+        if inside.protected:
+            named = TableIdentifier(Namespace(levels[inside.namespace_id]), inside.name).dotted
             raise ChildTabularProtected(
-                f"The {each.kind.replace('_', ' ')} {named} is protected. Remove its protection first, or send "
+                f"The {inside.kind.replace('_', ' ')} {named} is protected. Remove its protection first, or send "
                 "force=true."
             )
 
 
-def _purged(row: AnyRow, purge: bool) -> bool:
+def _purged(row: Tabular, purge: bool) -> bool:
     """Return True if the files of the row are to be deleted.
 
     Files of staged tables are always deleted. Files of adopted generic tables and of tables with `gc.enabled=false` are

@@ -34,7 +34,6 @@ from gateway.access.operations.data_policy_bodies import (
     AffectedList,
     AffectedPrincipal,
     AffectedTable,
-    AlertAnswer,
     AlertList,
     BindingAnswer,
     BindingList,
@@ -212,18 +211,7 @@ class DataPolicyBindings(UseCases):
     async def alerts(self, permit: Permit[ListDataPolicyAlerts]) -> AlertList:
         """Return the tables to which the policy could not be applied as written, latest first."""
         async with self._database.read() as connection:
-            rows = await policy_loss.alerts(connection, permit.operation.policy.policy_id)
-        return AlertList(
-            alerts=[
-                AlertAnswer(
-                    table_id=row.table_id,
-                    problem=row.problem,
-                    first_seen_at=row.first_seen_at,
-                    last_seen_at=row.last_seen_at,
-                )
-                for row in rows
-            ]
-        )
+            return AlertList(alerts=await policy_loss.alerts(connection, permit.operation.policy.policy_id))
 
 
 async def _affected_by(

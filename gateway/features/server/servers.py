@@ -44,12 +44,12 @@ class Servers(UseCases):
     async def info(self, permit: Permit[GetServerInfo]) -> ServerInfo:
         """Return version, id and state of the server."""
         async with self._database.read() as connection:
-            row = await servers.read(connection)
+            bootstrapped = not await servers.needs_bootstrap(connection)
         own = version("lakegate")
         return ServerInfo(
             version=own,
             lakekeeper_version=own,
-            bootstrapped=row.bootstrapped_at is not None,
+            bootstrapped=bootstrapped,
             server_id=self._server_id,
             default_project_id=self._default_project_id,
             authz_backend="openfga",

@@ -36,9 +36,9 @@ from gateway.access.operations.warehouses import (
 )
 from gateway.db.credentials import secrets
 from gateway.db.engine.database import Connection
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tuples.ownership import record_deleted
 from gateway.db.warehouses import warehouses
+from gateway.db.warehouses.warehouses import WarehouseRow
 from gateway.features.approvals.change_approval import ChangeApproval
 from gateway.features.kit import Kit, UseCases
 from gateway.features.namespaces.namespace_moves import UseApproval
@@ -170,7 +170,7 @@ class WarehouseChanges(UseCases):
 
     async def _change(
         self, permit: Permit[ChangeWarehouse], use_approval: UseApproval = _no_approval, /, **values: object
-    ) -> AnyRow:
+    ) -> WarehouseRow:
         """Update the columns in `values`, and return the changed row."""
         ref = permit.operation.warehouse
         async with self._database.change(permit) as connection:

@@ -30,8 +30,8 @@ from gateway.access.operations.warehouses import (
 from gateway.db.credentials import secrets
 from gateway.db.credentials.credentials import WrittenCredential
 from gateway.db.engine.database import Connection
-from gateway.db.pools.rows import AnyRow
 from gateway.db.warehouses import warehouses
+from gateway.db.warehouses.warehouses import WarehouseRow
 from gateway.features.credentials.credential_scope import record_scope
 from gateway.features.credentials.storage_reports import ONLY_CREATION, Rule, StorageValidator, require_valid
 from gateway.features.kit import Kit, UseCases
@@ -168,7 +168,7 @@ class WarehouseStorage(UseCases):
             raise not_found(ref)
         require_manager(actor, row)
 
-    async def _locked(self, connection: Connection, actor: Actor, ref: WarehouseRef) -> AnyRow:
+    async def _locked(self, connection: Connection, actor: Actor, ref: WarehouseRef) -> WarehouseRow:
         row = await warehouses.locked(connection, ref.warehouse_id)
         if row is None:
             raise not_found(ref)
@@ -178,11 +178,11 @@ class WarehouseStorage(UseCases):
     async def _replace(
         self,
         connection: Connection,
-        row: AnyRow,
+        row: WarehouseRow,
         profile: StorageProfile | None,
         credential: Credential | None,
         written: WrittenCredential,
-    ) -> AnyRow:
+    ) -> WarehouseRow:
         """Update the row. Requests in flight can still use the old credential, which is removed later."""
         values: dict[str, object] = {
             "secret_id": await written.use(connection),

@@ -43,11 +43,11 @@ from gateway.access.operations.warehouses import (
 from gateway.access.tuples import TupleKey
 from gateway.db.engine import list_candidates
 from gateway.db.grants import grants
-from gateway.db.pools.rows import AnyRow
 from gateway.db.tuples import outbox
 from gateway.db.tuples.desired_tuples import TRAVERSE
 from gateway.db.tuples.ownership import owner_of_new
 from gateway.db.warehouses import warehouses
+from gateway.db.warehouses.warehouses import WarehouseRow
 from gateway.features.credentials.credential_scope import FIRST_VERSION, record_scope
 from gateway.features.credentials.storage_reports import ONLY_UPDATES, StorageValidator, require_valid
 from gateway.features.kit import Kit, UseCases
@@ -75,7 +75,7 @@ def stated(request: CreateWarehouseRequest) -> dict[str, object]:
     return {**given, "allowed_format_versions": versions}
 
 
-def require_manager(actor: Actor, row: AnyRow) -> None:
+def require_manager(actor: Actor, row: WarehouseRow) -> None:
     """Raise WarehouseManaged unless the caller may change the warehouse, according to `managed-by` in its row.
 
     The check supplements the relation check and needs the locked row, so that a concurrent change of `managed-by` takes
@@ -98,7 +98,7 @@ def require_versions(allowed: Sequence[int], default: int | None) -> list[int]:
     return sorted(set(allowed))
 
 
-def warehouse_answer(row: AnyRow) -> Warehouse:
+def warehouse_answer(row: WarehouseRow) -> Warehouse:
     """Return a row of `warehouses` in wire form. It contains no secrets."""
     kind = None
     if row.secret_id is not None and (profile := stored_profile(row.profile)).credential_kind is not None:
@@ -116,7 +116,7 @@ def warehouse_answer(row: AnyRow) -> Warehouse:
         storage_credential_type=kind,
         updated_at=row.updated_at,
         policy_loss=row.policy_loss,
-        **{name: getattr(row, name) for name in STATED},
+        **{name: row.columns[name] for name in STATED},
     )
 
 

@@ -122,8 +122,7 @@ class Rig:
     async def waiting(self) -> list[TupleKey]:
         """Return the keys in the outbox."""
         async with self.database.read() as connection:
-            rows = await connection.execute(text("select * from outbox order by id"))
-            return [outbox._pending(row).key for row in rows]
+            return [each.key for each in await outbox.waiting(connection)]
 
     async def agree(self) -> None:
         """Check that OpenFGA holds exactly the desired tuples and that the outbox is empty."""
