@@ -13,15 +13,12 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.nouns.refs import ObjectKey
 from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.db.engine.database import Database
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.rows import columns_for, fetch_all, fetch_one, fetch_optional
 from gateway.db.schema.tables import LIVE, namespaces, tables
-from gateway.db.schema.warehouses import warehouses
 from gateway.db.tables.tables import drop_staged
-from gateway.db.tuples.desired_tuples import path_above
 from gateway.iceberg.identifiers import Namespace
 
 
@@ -142,19 +139,6 @@ async def lock_if_unmoved(connection: AsyncConnection, at: ResolvedNamespace) ->
 
 def is_still(row: LockedNamespace | TreeNamespace, resolved: ResolvedNamespace) -> bool:
     return row.path_key == resolved.namespace.key and tuple(row.ancestors) == resolved.ancestors
-
-
-async def containers(connection: AsyncConnection, id: UUID) -> list[ObjectKey]:
-    """Return the current containers of the namespace, starting with the project. Lock its row first."""
-    row = (await connection.execute(_CONTAINERS, {"namespace": id})).one()
-    return path_above(row.project_id, str(row.id), [str(each) for each in row.ancestors])
-
-
-_CONTAINERS = (
-    select(warehouses.c.project_id, warehouses.c.id, namespaces.c.ancestors)
-    .join_from(namespaces, warehouses, warehouses.c.id == namespaces.c.warehouse_id)
-    .where(namespaces.c.id == bindparam("namespace"))
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

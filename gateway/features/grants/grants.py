@@ -11,7 +11,6 @@ from uuid import UUID
 from gateway.access.delegate_grants import limits_text
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
-    GrantPrincipalUnknown,
     InvalidGrantExpiry,
     TupleAlreadyExists,
     TupleNotFound,
@@ -30,6 +29,7 @@ from gateway.access.nouns.resolved import (
     ResolvedTable,
     ResolvedView,
     ResolvedWarehouse,
+    warehouse_of,
 )
 from gateway.access.operation import Operation
 from gateway.access.operations.grant_lists import (
@@ -48,26 +48,20 @@ from gateway.access.operations.grants import (
     WritingGrants,
 )
 from gateway.access.operations.roles import ChangeRoleMembers
-from gateway.access.tuples import Principal, PrincipalType, TupleKey
+from gateway.access.tuples import PrincipalType, TupleKey
 from gateway.db.engine.database import Connection, retry_serialization
 from gateway.db.grants import grants
 from gateway.db.policies import data_policy_bindings
-from gateway.db.principals import roles, users
-from gateway.db.principals.role_nesting import administers_server, is_subject
+from gateway.db.principals.role_nesting import administers_server
 from gateway.db.principals.users import guard_last_admin
-from gateway.db.tables import namespaces, tables
+from gateway.db.tables import tables
 from gateway.db.tuples import grant_writes, outbox
-from gateway.db.tuples.desired_tuples import following
+from gateway.db.tuples.desired_tuples import Containers, containers_of, following
 from gateway.db.tuples.outbox import Pending
 from gateway.features.grants.columns import GrantObject, object_of, refuse_another_column
 from gateway.features.grants.grant_lists import limits_of_row
 from gateway.features.grants.grant_requests import LAST_END, require_future
-from gateway.features.grants.role_guards import (
-    refuse_circles,
-    refuse_escalation,
-    refuse_leaving,
-    refuse_provisioned_members,
-)
+from gateway.features.grants.role_guards import refuse_leaving, refuse_members, restricting
 from gateway.features.kit import UseCases
 from gateway.iceberg.errors import CatalogError
 
@@ -166,98 +160,26 @@ class Grants(UseCases):
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         """Write rows and outbox in one transaction. Return (pending grants, pending revocations).
 
-        On a dropped object that can be restored, grants may be revoked but not added.
+        The steps below take locks in this order. At the end of the block the guards compare with the state before it;
+        then `change` revalidates the decision and writes the audit record.
         """
-        key, warehouse_id = on.key, _warehouse_id(row)
-        shortened: list[Assignment] = []
+        key, by = on.key, permit.actor.id
         may = partial(self._door.visible, permit)
         async with (
             self._database.change(permit) as connection,
             _guard_last_admin(connection, key, change),
             refuse_leaving(connection, permit.actor, may, concerned=change.takes_away and key.type is ObjectType.ROLE),
         ):
-            above = await _lock(connection, key, row, change)
-            if key.type is ObjectType.DATA_POLICY:
-                await data_policy_bindings.touch_warehouses(connection, UUID(key.id))
-            new = await self._record_new(connection, permit, change, key, above, warehouse_id)
+            place = await _lock(connection, key, row, change)
+            new = await _record_new(connection, key, place, change, by)
             if new is not None:
                 return new, ()
-            await _require_known(connection, change.writes)
-            await refuse_circles(connection, key, change.writes)
-            await refuse_provisioned_members(connection, key, change.writes)
-            if change.writes and key.type is ObjectType.ROLE:
-                await refuse_escalation(connection, key.id, may)
-            for entry in change.deletes:
-                taken = await grants.revoke(
-                    connection, privilege=entry.privilege, principal=entry.principal, on=key, by=permit.actor.id
-                )
-                if strict and not taken:
-                    raise TupleNotFound(
-                        f"The grant to revoke does not exist: {entry.principal.id} has no {entry.privilege} on this "
-                        "object."
-                    )
-                if not taken:
-                    await refuse_another_column(connection, on, entry)
-            if strict:
-                await _refuse_given(connection, key, change.writes)
-            for entry in change.writes:
-                done = await grants.grant(
-                    connection,
-                    privilege=entry.privilege,
-                    principal=entry.principal,
-                    on=key,
-                    by=permit.actor.id,
-                    reason=entry.reason,
-                    expires_at=entry.expires_at,
-                    acts_for=limits_text(entry.acts_for),
-                )
-                if done is grants.Change.SHORTENED:
-                    shortened.append(entry)
+            await refuse_members(connection, key, change.writes, may)
+            await _revoke(connection, on, change.deletes, by, strict=strict)
+            shortened = await _grant(connection, key, change.writes, by, strict=strict)
             # New subjects of a policy, and new members of a role that is a subject, are restricted before the response.
-            shortened += await _restricting(connection, key, change.writes)
-            longer = [entry for entry in change.writes if entry not in shortened]
-            given = await outbox.enqueue(
-                connection, _keys(key, above, longer), takes_away=False, warehouse_id=warehouse_id
-            )
-            less = _keys(key, above, (*change.deletes, *shortened))
-            lost = await outbox.enqueue(connection, less, takes_away=True, warehouse_id=warehouse_id)
-        return given, lost
-
-    async def _record_new(
-        self,
-        connection: Connection,
-        permit: Permit[Operation],
-        change: WritingGrants,
-        key: ObjectKey,
-        above: Sequence[ObjectKey],
-        warehouse_id: UUID | None,
-    ) -> list[Pending] | None:
-        """Record a change that only adds grants, in one statement. Return the keys of their tuples. Return None for
-        another change.
-
-        Return None also for grants on roles and on the server (they have further rules) and for new subjects of
-        policies.
-        """
-        if not change.writes or change.deletes or key.type in (ObjectType.ROLE, ObjectType.SERVER):
-            return None
-        if any(each.privilege is Privilege.SUBJECT for each in change.writes):
-            return None
-        entries = dict.fromkeys(
-            grant_writes.NewGrant(
-                each.privilege, each.principal, each.reason, each.expires_at, limits_text(each.acts_for)
-            )
-            for each in change.writes
-        )
-        if len({(each.privilege, each.principal) for each in entries}) < len(change.writes):
-            return None
-        return await grant_writes.grant_new(
-            connection,
-            list(entries),
-            on=key,
-            by=permit.actor.id,
-            keys=_keys(key, above, change.writes),
-            warehouse_id=warehouse_id,
-        )
+            less = [*change.deletes, *shortened, *await restricting(connection, key, change.writes)]
+            return await _enqueue(connection, key, place, change.writes, less)
 
     async def _refuse_longer_expiry(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
         """Raise InvalidGrantExpiry if the caller extends its own right beyond the expiry of its right to grant it.
@@ -291,13 +213,6 @@ class Grants(UseCases):
         await self._delivery.deliver_or_defer(given)
 
 
-async def _restricting(connection: Connection, on: ObjectKey, writes: Sequence[Assignment]) -> Sequence[Assignment]:
-    """Return the grants that take rights away from their principal, because a data policy then restricts it."""
-    if on.type is ObjectType.ROLE and writes:
-        return writes if await is_subject(connection, Principal(PrincipalType.ROLE, on.id)) else ()
-    return [each for each in writes if each.privilege is Privilege.SUBJECT]
-
-
 def _is_own(permit: Permit[Operation], entry: Assignment) -> bool:
     """Return whether the caller grants to itself or to a role that it is a member of."""
     if entry.principal.type is PrincipalType.ROLE:
@@ -317,63 +232,120 @@ def _guard_last_admin(
     return guard_last_admin(connection) if change.takes_away and on.type is ObjectType.SERVER else nullcontext()
 
 
-async def _lock(connection: Connection, key: ObjectKey, row: Resolved, change: WritingGrants) -> Sequence[ObjectKey]:
-    """Lock the object for a change of its grants and return its containers. Raises the 404 of an absent object.
+async def _lock(connection: Connection, key: ObjectKey, row: Resolved, change: WritingGrants) -> Containers:
+    """Lock the object for a change of its grants and return its place. Raises the 404 of an absent object.
 
-    The lock serializes changes of one object's grants. Without it, two requests with different orders could deadlock.
-    The containers are locked before any grant row changes. A namespace move also locks namespaces before grants, so the
-    two cannot deadlock.
+    On a dropped object that can be restored, grants may be revoked but not added. The lock serializes changes of one
+    object's grants. Without it, two requests with different orders could deadlock. The containers are locked before any
+    grant row changes. A namespace move also locks namespaces before grants, so the two cannot deadlock. For grants on a
+    data policy, the warehouses in which it is bound get a new revision, which locks their rows.
     """
     kept = not change.writes
-    above = await grant_writes.lock_object(connection, key, kept=kept)
-    if above is not None:
-        return above
-    await grants.lock_object(connection, key)
-    if not await grants.lock_object_shared(connection, key, kept=kept):
-        raise not_found(change.on)
-    return await _reread_containers(connection, row)
+    above: Sequence[ObjectKey] | None = await grant_writes.lock_object(connection, key, kept=kept)
+    if above is None:
+        await grants.lock_object(connection, key)
+        if not await grants.lock_object_shared(connection, key, kept=kept):
+            raise not_found(change.on)
+        above = await _reread_containers(connection, row)
+    if key.type is ObjectType.DATA_POLICY:
+        await data_policy_bindings.touch_warehouses(connection, UUID(key.id))
+    warehouse = warehouse_of(row)
+    return Containers(None if warehouse is None else warehouse.id, tuple(above))
 
 
-async def _refuse_given(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise TupleAlreadyExists if any grantor has already granted one of the entries on the object."""
-    held = await grants.held_of(connection, on, [entry.key for entry in entries])
+async def _reread_containers(connection: Connection, row: Resolved) -> Sequence[ObjectKey]:
+    """Read the containers of the object again under its lock, because it may have been renamed or moved since
+    resolution.
+    """
+    match row:
+        case ResolvedTable(id=id) | ResolvedView(id=id) | ResolvedGenericTable(id=id):
+            return await tables.containers(connection, id)
+        case ResolvedNamespace():
+            return (await containers_of(connection, [row.key]))[row.key].above
+        case ResolvedWarehouse(project_id=project_id):
+            return [ObjectKey(ObjectType.PROJECT, project_id)]
+        case _:
+            return []
+
+
+async def _record_new(
+    connection: Connection, on: ObjectKey, place: Containers, change: WritingGrants, by: str
+) -> list[Pending] | None:
+    """Record a change that only adds grants, in one statement. Return the keys of their tuples. Return None for
+    another change.
+
+    Return None also for grants on roles and on the server (they have further rules) and for new subjects of policies.
+    """
+    if not change.writes or change.deletes or on.type in (ObjectType.ROLE, ObjectType.SERVER):
+        return None
+    if any(each.privilege is Privilege.SUBJECT for each in change.writes):
+        return None
+    entries = dict.fromkeys(
+        grant_writes.NewGrant(each.privilege, each.principal, each.reason, each.expires_at, limits_text(each.acts_for))
+        for each in change.writes
+    )
+    if len({(each.privilege, each.principal) for each in entries}) < len(change.writes):
+        return None
+    keys = _keys(on, place.above, change.writes)
+    return await grant_writes.grant_new(
+        connection, list(entries), on=on, by=by, keys=keys, warehouse_id=place.warehouse_id
+    )
+
+
+async def _revoke(
+    connection: Connection, on: GrantObject, entries: Sequence[Assignment], by: str, *, strict: bool
+) -> None:
+    """Revoke the grants of all grantors. With `strict`, raises TupleNotFound for one that does not exist."""
+    for entry in entries:
+        taken = await grants.revoke(connection, privilege=entry.privilege, principal=entry.principal, on=on.key, by=by)
+        if strict and not taken:
+            raise TupleNotFound(
+                f"The grant to revoke does not exist: {entry.principal.id} has no {entry.privilege} on this object."
+            )
+        if not taken:
+            await refuse_another_column(connection, on, entry)
+
+
+async def _grant(
+    connection: Connection, on: ObjectKey, entries: Sequence[Assignment], by: str, *, strict: bool
+) -> list[Assignment]:
+    """Record the grants, and return those that end sooner than before, or have narrower limits.
+
+    With `strict`, raises TupleAlreadyExists if any grantor has already granted one of the entries on the object.
+    """
+    held = await grants.held_of(connection, on, [entry.key for entry in entries]) if strict else ()
     for entry in entries:
         if entry.key in held:
             raise TupleAlreadyExists(f"{entry.principal.id} already has {entry.privilege} on this object.")
-
-
-async def _require_known(connection: Connection, entries: Sequence[Assignment]) -> None:
-    """Raise GrantPrincipalUnknown if a user or role of the entries does not exist.
-
-    Such a grant is usually a mistyped id, and a later user with that id would receive it.
-    """
-    user_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.USER}
-    role_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE}
-    missing = sorted(user_ids - await users.exist(connection, sorted(user_ids)))
-    missing += sorted(role_ids - await roles.exist(connection, sorted(role_ids)))
-    if missing:
-        raise GrantPrincipalUnknown(
-            f"These users or roles do not exist on this server: {', '.join(missing)}. Correct the ids, or register the "
-            "user first: POST /management/v1/user, or `lakegate client register` for an engine or another machine. "
-            "Users are also registered by their first request."
+    return [
+        entry
+        for entry in entries
+        if await grants.grant(
+            connection,
+            privilege=entry.privilege,
+            principal=entry.principal,
+            on=on,
+            by=by,
+            reason=entry.reason,
+            expires_at=entry.expires_at,
+            acts_for=limits_text(entry.acts_for),
         )
+        is grants.Change.SHORTENED
+    ]
 
 
-def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
-    row = permit.resolution.get(ref)
-    if row is None:
-        raise LookupError(f"{type(permit.operation).__name__} was not admitted on {ref!r}")
-    return row
-
-
-def _warehouse_id(row: Resolved) -> UUID | None:
-    match row:
-        case ResolvedWarehouse(id=id):
-            return id
-        case ResolvedNamespace() | ResolvedTable() | ResolvedView() | ResolvedGenericTable():
-            return row.warehouse.id
-        case _:
-            return None
+async def _enqueue(
+    connection: Connection,
+    on: ObjectKey,
+    place: Containers,
+    writes: Sequence[Assignment],
+    less: Sequence[Assignment],
+) -> tuple[Sequence[Pending], Sequence[Pending]]:
+    """Enqueue the tuples of the grants. `less` are the entries that take rights away, among them grants in `writes`."""
+    more = _keys(on, place.above, [entry for entry in writes if entry not in less])
+    given = await outbox.enqueue(connection, more, takes_away=False, warehouse_id=place.warehouse_id)
+    taken = _keys(on, place.above, less)
+    return given, await outbox.enqueue(connection, taken, takes_away=True, warehouse_id=place.warehouse_id)
 
 
 def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignment]) -> list[TupleKey]:
@@ -385,16 +357,8 @@ def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignmen
     return list(keys)
 
 
-async def _reread_containers(connection: Connection, row: Resolved) -> list[ObjectKey]:
-    """Read the containers of the object again under its lock, because it may have been renamed or moved since
-    resolution.
-    """
-    match row:
-        case ResolvedTable(id=id) | ResolvedView(id=id) | ResolvedGenericTable(id=id):
-            return await tables.containers(connection, id)
-        case ResolvedNamespace(id=id):
-            return await namespaces.containers(connection, id)
-        case ResolvedWarehouse(project_id=project_id):
-            return [ObjectKey(ObjectType.PROJECT, project_id)]
-        case _:
-            return []
+def _row(permit: Permit[Operation], ref: Ref) -> Resolved:
+    row = permit.resolution.get(ref)
+    if row is None:
+        raise LookupError(f"{type(permit.operation).__name__} was not admitted on {ref!r}")
+    return row

@@ -11,7 +11,12 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 from gateway.access.actor import Actor
-from gateway.access.management_errors import RoleMembershipCycle, RoleMembershipDepthExceeded, RoleNotManuallyAssignable
+from gateway.access.management_errors import (
+    GrantPrincipalUnknown,
+    RoleMembershipCycle,
+    RoleMembershipDepthExceeded,
+    RoleNotManuallyAssignable,
+)
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
@@ -20,11 +25,57 @@ from gateway.access.operations.grants import Assignment
 from gateway.access.operations.roles import OWN_PROVIDER
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
-from gateway.db.principals import roles
-from gateway.db.principals.role_nesting import MAX_DEPTH, Restriction, admin_privileges, nesting, restricted_until
+from gateway.db.principals import roles, users
+from gateway.db.principals.role_nesting import (
+    MAX_DEPTH,
+    Restriction,
+    admin_privileges,
+    is_subject,
+    nesting,
+    restricted_until,
+)
 
 #: Return, for each object in order, whether the caller has the relation on it.
 HoldsRelation = Callable[[Can, Sequence[ObjectKey]], Awaitable[list[bool]]]
+
+
+async def refuse_members(
+    connection: Connection, on: ObjectKey, entries: Sequence[Assignment], holds_relation: HoldsRelation
+) -> None:
+    """Refuse new grants on `on` to principals that do not exist, and new members that a role may not have.
+
+    Raises GrantPrincipalUnknown, RoleMembershipCycle, RoleMembershipDepthExceeded, RoleNotManuallyAssignable and
+    RoleActionForbidden. `holds_relation` is the door's check for the caller.
+    """
+    await _require_known(connection, entries)
+    await _refuse_circles(connection, on, entries)
+    await _refuse_provisioned_members(connection, on, entries)
+    if entries and on.type is ObjectType.ROLE:
+        await refuse_escalation(connection, on.id, holds_relation)
+
+
+async def restricting(connection: Connection, on: ObjectKey, writes: Sequence[Assignment]) -> Sequence[Assignment]:
+    """Return the grants that take rights away, because a data policy then restricts their principals."""
+    if on.type is ObjectType.ROLE and writes:
+        return writes if await is_subject(connection, Principal(PrincipalType.ROLE, on.id)) else ()
+    return [each for each in writes if each.privilege is Privilege.SUBJECT]
+
+
+async def _require_known(connection: Connection, entries: Sequence[Assignment]) -> None:
+    """Raise GrantPrincipalUnknown if a user or role of the entries does not exist.
+
+    Such a grant is usually a mistyped id, and a later user with that id would receive it.
+    """
+    user_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.USER}
+    role_ids = {e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE}
+    missing = sorted(user_ids - await users.exist(connection, sorted(user_ids)))
+    missing += sorted(role_ids - await roles.exist(connection, sorted(role_ids)))
+    if missing:
+        raise GrantPrincipalUnknown(
+            f"These users or roles do not exist on this server: {', '.join(missing)}. Correct the ids, or register the "
+            "user first: POST /management/v1/user, or `lakegate client register` for an engine or another machine. "
+            "Users are also registered by their first request."
+        )
 
 
 async def refuse_escalation(connection: Connection, role_id: str, holds_relation: HoldsRelation) -> None:
@@ -92,10 +143,12 @@ def _lifted(before: Mapping[Restriction, datetime], after: Mapping[Restriction, 
     return {each.policy_id for each in lost if not each.mapping or (each.policy_id, each.mapping) in filled}
 
 
-async def refuse_circles(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise RoleMembershipCycle or RoleMembershipDepthExceeded if the new grants `entries` on `on` would nest roles so.
+async def _refuse_circles(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+    """Raise RoleMembershipCycle or RoleMembershipDepthExceeded.
 
-    A cycle gives no additional rights. But it could hide from an administrator that a revoked role is still held
+    `on` is the object of the grants and `entries` are the new ones.
+
+    A cycle gives no additional rights. It would hide from an administrator that a role which was revoked is still held
     through another membership.
     """
     members = [e.principal.id for e in entries if e.principal.type is PrincipalType.ROLE]
@@ -114,8 +167,8 @@ async def refuse_circles(connection: Connection, on: ObjectKey, entries: Sequenc
         )
 
 
-async def refuse_provisioned_members(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
-    """Raise RoleNotManuallyAssignable if an identity provider manages the members of the role."""
+async def _refuse_provisioned_members(connection: Connection, on: ObjectKey, entries: Sequence[Assignment]) -> None:
+    """Raise RoleNotManuallyAssignable if another provider manages the members of the role."""
     if on.type is not ObjectType.ROLE or all(entry.privilege is not Privilege.ASSIGNEE for entry in entries):
         return
     provider = await roles.provider_of(connection, on.id)
