@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.db.credentials import secrets
@@ -17,7 +17,7 @@ from gateway.db.credentials.secrets import Sealer
 from gateway.db.engine.database import Database
 from gateway.db.schema.credentials import signing_keys
 
-_ONE_AT_A_TIME = text("select pg_advisory_xact_lock(hashtextextended('signing_keys', 0))")
+_ONE_AT_A_TIME = select(func.pg_advisory_xact_lock(func.hashtextextended("signing_keys", 0)))
 
 
 class PublishedKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -80,12 +80,10 @@ def in_progress() -> RequestInProgress:
     return RequestInProgress(_IN_PROGRESS)
 
 
-_GIVE_UP = text("delete from idempotency where scope = :scope and attempt = :attempt and status is null")
-
-
 async def release(connection: AsyncConnection, claim: Claim) -> None:
     """Release the key after an attempt that changed nothing."""
-    await connection.execute(_GIVE_UP, {"scope": claim.scope, "attempt": claim.attempt})
+    own = (idempotency.c.scope == claim.scope, idempotency.c.attempt == claim.attempt)
+    await connection.execute(delete(idempotency).where(*own, idempotency.c.status.is_(None)))
 
 
 async def sweep(connection: AsyncConnection, *, limit: int) -> int:

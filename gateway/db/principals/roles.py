@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, func, insert, or_, select, text
+from sqlalchemy import ColumnElement, func, insert, or_, select
 from sqlalchemy import delete as delete_from
 from sqlalchemy import update as update_of
 from sqlalchemy.exc import IntegrityError
@@ -213,10 +213,9 @@ async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
     """Return those of the ids that belong to roles, and lock the roles against deletion until the transaction ends."""
     if not ids:
         return set()
-    return {str(row.id) for row in await connection.execute(_EXIST, {"ids": [UUID(id) for id in ids]})}
-
-
-_EXIST = text("select id from roles where id = any(:ids) order by id for key share")
+    held = select(roles.c.id).where(roles.c.id.in_([UUID(id) for id in ids])).order_by(roles.c.id)
+    found = await connection.execute(held.with_for_update(read=True, key_share=True))
+    return {str(id) for id in found.scalars()}
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> str | None:

@@ -155,10 +155,8 @@ async def exist(connection: AsyncConnection, ids: Sequence[str]) -> set[str]:
     """
     if not ids:
         return set()
-    return {row.id for row in await connection.execute(_EXIST, {"ids": list(ids)})}
-
-
-_EXIST = text("select id from users where id = any(:ids) order by id for key share")
+    held = select(users.c.id).where(users.c.id.in_(ids)).order_by(users.c.id)
+    return set((await connection.execute(held.with_for_update(read=True, key_share=True))).scalars())
 
 
 async def delete(connection: AsyncConnection, id: str) -> bool:
@@ -200,8 +198,8 @@ _HAS_ADMIN = text(
 )
 
 
-_LOCK = text("select pg_advisory_xact_lock(hashtextextended('server offices', 7))")
-_LOCK_SHARED = text("select pg_advisory_xact_lock_shared(hashtextextended('server offices', 7))")
+_OFFICES = func.hashtextextended("server offices", 7)
+_LOCK, _LOCK_SHARED = select(func.pg_advisory_xact_lock(_OFFICES)), select(func.pg_advisory_xact_lock_shared(_OFFICES))
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType, table_of
 from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.access.tuples import TupleKey
 from gateway.db.grants import grant_ends, grants
-from gateway.db.pools.rows import columns_of, fetch_all, fetch_optional
+from gateway.db.pools.rows import fetch_all, fetch_optional
 from gateway.db.schema.tables import namespaces, retired_locations, tables
 from gateway.db.schema.tasks import tasks
 from gateway.db.tables import namespace_move, pending_files
@@ -77,9 +77,6 @@ class Tree:
 # PostgreSQL accepts 32,767 parameters for a statement.
 _FILES_AT_ONCE = 1000
 
-_LOCKED = f"select {columns_of(TreeNamespace, 'n')} from namespaces n"  # noqa: S608 - constants
-_LEVEL = text(f"{_LOCKED} where parent_id = any(cast(:parents as uuid[])) order by id for update")
-_TOP = text(f"{_LOCKED} where id = :id for update")
 
 # The document is parsed only if it may contain the property `gc.enabled`, and it is never sent to the gateway: a tree
 # may contain many large documents. The document of a generic table also states if its files existed before
@@ -99,13 +96,14 @@ _TABULARS = text(
 async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | None:
     """Lock the namespace and its contents. Return None if it was deleted or moved."""
     await namespace_move.lock_subtrees(connection, at.warehouse.id)
-    top = await fetch_optional(connection, TreeNamespace, _TOP, {"id": at.id})
+    top = await fetch_optional(connection, TreeNamespace, spaces.LOCKED.where(namespaces.c.id == at.id))
     if top is None or not spaces.is_still(top, at):
         return None
     found, level = [top], [top]
     while level:
         # No row can be added to a level whose parents are locked.
-        level = await fetch_all(connection, TreeNamespace, _LEVEL, {"parents": [row.id for row in level]})
+        parents = {"parents": [row.id for row in level]}
+        level = await fetch_all(connection, TreeNamespace, spaces.LOCKED_CHILDREN, parents)
         found += level
     inside = await fetch_all(connection, Tabular, _TABULARS, {"namespaces": [row.id for row in found]})
     return Tree(at, found, inside)

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.access.events.change_event import MAX_CONTENTS, FurtherChanges, MovedObject
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.resolved import ResolvedNamespace
-from gateway.db.pools.rows import columns_for, fetch_optional
+from gateway.db.pools.rows import fetch_all, fetch_optional
 from gateway.db.schema.tables import namespaces
 from gateway.db.tables import namespaces as spaces
 from gateway.db.tables.tables import clashes
@@ -78,9 +78,8 @@ async def lock(
     await lock_subtrees(connection, warehouse_id)
     if parent is not None:
         await spaces.lock_shared(connection, parent)
-    columns = columns_for(spaces.TreeNamespace, namespaces)
-    found = select(*columns).where(namespaces.c.id == id, namespaces.c.warehouse_id == warehouse_id)
-    row = await fetch_optional(connection, spaces.TreeNamespace, found.with_for_update())
+    found = spaces.LOCKED.where(namespaces.c.id == id, namespaces.c.warehouse_id == warehouse_id)
+    row = await fetch_optional(connection, spaces.TreeNamespace, found)
     if row is None or not spaces.is_still(row, at):
         return None
     into_itself = parent is not None and id in (*parent.ancestors, parent.id)
@@ -107,17 +106,12 @@ async def _lock_below(connection: AsyncConnection, top: spaces.TreeNamespace) ->
     level: Sequence[UUID] = [top.id]
     depth = len(top.levels)
     while True:
-        level = [row.id for row in await connection.execute(_CHILDREN, {"parents": list(level)})]
+        below = await fetch_all(connection, spaces.TreeNamespace, spaces.LOCKED_CHILDREN, {"parents": list(level)})
+        level = [row.id for row in below]
         if not level:
             return ids, depth
         ids += level
         depth += 1
-
-
-_CHILDREN = text(
-    "select id from namespaces where parent_id = any(cast(:parents as uuid[])) order by cardinality(ancestors), id "
-    "for update"
-)
 
 
 async def contents(connection: AsyncConnection, subtree: Subtree, *, to: Namespace) -> FurtherChanges:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, delete, exists, func, literal, or_, select, text, update
+from sqlalchemy import ARRAY, ColumnElement, any_, bindparam, delete, exists, func, literal, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -97,6 +97,14 @@ class TreeNamespace(NamedTuple):
     managed_access: bool
 
 
+#: Namespaces of a tree, locked against every other change. A tree is locked level by level from the top down.
+LOCKED: Final = select(*columns_for(TreeNamespace, namespaces)).order_by(namespaces.c.id).with_for_update()
+#: The level below the namespaces `parents`. One array, because PostgreSQL accepts 32,767 parameters for a statement.
+LOCKED_CHILDREN: Final = LOCKED.where(
+    namespaces.c.parent_id == any_(bindparam("parents", type_=ARRAY(namespaces.c.id.type)))
+)
+
+
 class Obstacles(NamedTuple):
     """What prevents the deletion of a namespace. It is `filled` if it contains something, and has `kept` objects that
     were dropped and can be restored.
@@ -115,17 +123,13 @@ async def lock_shared(connection: AsyncConnection, *at: ResolvedNamespace) -> No
     NamespaceGone if a namespace is not where it was resolved.
     """
     by_id = {each.id: each for each in at}
-    rows = await fetch_all(connection, LockedNamespace, _HOLD, {"ids": list(by_id)})
+    found = select(*columns_for(LockedNamespace, namespaces)).where(namespaces.c.id.in_(by_id))
+    ordered = found.order_by(func.cardinality(namespaces.c.ancestors), namespaces.c.id)
+    rows = await fetch_all(connection, LockedNamespace, ordered.with_for_update(read=True, key_share=True))
     still = {row.id for row in rows if is_still(row, by_id[row.id])}
     for id in by_id:
         if id not in still:
             raise NamespaceGone(id)
-
-
-_HOLD = text(
-    "select id, path_key, ancestors from namespaces where id = any(:ids) order by cardinality(ancestors), id "
-    "for key share"
-)
 
 
 async def lock_if_unmoved(connection: AsyncConnection, at: ResolvedNamespace) -> bool:

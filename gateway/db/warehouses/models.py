@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils.compat import uuid7
@@ -121,7 +121,7 @@ async def switch(connection: AsyncConnection, *, to: str, expected: str | None, 
     The server's revision changes, so no cached decision of the old model is used again. Raises SwitchedMeanwhile unless
     `expected` serves (None: no model serves yet).
     """
-    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _ONE_SWITCH_AT_A_TIME})
+    await connection.execute(select(func.pg_advisory_xact_lock(_ONE_SWITCH_AT_A_TIME)))
     serving = await active_model(connection)
     if (serving.model_id if serving else None) != expected:
         raise SwitchedMeanwhile(

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import CursorResult, exists, func, literal, or_, select, text
+from sqlalchemy import CursorResult, exists, func, literal, or_, select
 from sqlalchemy import delete as delete_from
 from sqlalchemy import update as update_of
 from sqlalchemy.dialects.postgresql import insert
@@ -106,7 +106,7 @@ async def create(
 
 async def claim_base(connection: AsyncConnection, base_key: str) -> bool:
     """Return `base_is_free`, and lock all storage bases against other claims until the transaction ends."""
-    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _STORAGE_BASES})
+    await connection.execute(select(func.pg_advisory_xact_lock(_STORAGE_BASES)))
     return await base_is_free(connection, base_key)
 
 
