@@ -28,7 +28,7 @@ class RestrictionNotSupported(Exception):
 
 @dataclass(frozen=True)
 class Reference:
-    """A column, by field id."""
+    """A column, which is identified by its field id."""
 
     field_id: int
 

@@ -186,7 +186,7 @@ class AdlsProfile(StoredProfile, frozen=True, kw_only=True, tag="adls"):
         return Downscoping(seconds, None, build_directory, shortest_seconds=MIN_SAS_SECONDS)
 
     def base_location(self) -> BaseLocation:
-        """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
+        """Return the location that contains the whole warehouse. It is a `Location` if the profile has a key prefix."""
         return base_below(SCHEME, f"{self.filesystem}@{self.server}", self.key_prefix)
 
     def parse_location(self, text: str) -> Location:

@@ -117,7 +117,7 @@ class GcsProfile(StoredProfile, frozen=True, kw_only=True, tag="gcs"):
         return Downscoping(TOKEN_SECONDS, None, build_access_boundary, shortest_seconds=TOKEN_SECONDS)
 
     def base_location(self) -> BaseLocation:
-        """Return the location that contains the whole warehouse; a `Location` if there is a key prefix."""
+        """Return the location that contains the whole warehouse. It is a `Location` if the profile has a key prefix."""
         return base_below(SCHEME, self.bucket, self.key_prefix)
 
     def check(self, rules: StorageRules) -> None:

@@ -251,7 +251,7 @@ _TERM: Final = re.compile(
 
 
 def _condition(expression: str) -> tuple[_Term, ...]:
-    """Parse terms that are joined by `||`."""
+    """Parse a condition into its terms, which are joined by `||`."""
     terms: list[_Term] = []
     position = 0
     while True:
