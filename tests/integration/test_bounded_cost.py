@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -170,16 +171,16 @@ async def _survey(
                 if not with_cache:
                     costs[name] = await _send(gateway, token, requested, n)
                 elif requested.method in ("GET", "HEAD"):
-                    costs[name] = await _send_cached(gateway, token, requested, n)
+                    costs[name] = await _cached(partial(_send, gateway, token, requested, n))
     return costs
 
 
-async def _send_cached(gateway: Metered, token: str, requested: Request, n: int) -> Cost:
+async def _cached(send: Callable[[], Awaitable[Cost]]) -> Cost:
     """Return the cost of a repeated request. OPA's cached decisions are not used while the policies' revision is more
     than a second old, as after a start or on a stalled machine; then the request is sent again.
     """
     for _ in range(40):
-        cost = await _send(gateway, token, requested, n)
+        cost = await send()
         if not cost.opa:
             break
         await asyncio.sleep(0.25)
@@ -329,13 +330,15 @@ def test_absent_and_invisible_objects_have_the_same_cost(
     }[what]
 
     async def costs(path: str) -> list[tuple[int, int, int]]:
-        found = []
         async with metered(stack, MEMORY__SILENT_CALLERS="0") as gateway:
-            for _ in range(3):
+
+            async def send() -> Cost:
                 response, cost = await gateway.send("GET", path, stack.users["contractor"].token, headers=_PLAIN)
                 assert response.status_code == 404, response.text
-                found.append((len(cost.statements), cost.openfga["batch-check"], cost.opa))
-        return found
+                return cost
+
+            found = [await send(), await _cached(send), await _cached(send)]
+        return [(len(cost.statements), cost.openfga["batch-check"], cost.opa) for cost in found]
 
     assert asyncio.run(costs(there)) == asyncio.run(costs(gone))
 
@@ -359,7 +362,10 @@ def test_load_through_an_engine_costs_one_more_check(stack: Ready, targets: Requ
                     headers={"Authorization": f"Bearer {engine.token}"},
                 ).raise_for_status()
             token = exchanged.json()["access_token"]
-            costs = [await _send(gateway, token, table, 4), await _send_cached(gateway, token, table, 5)]
+            costs = [
+                await _send(gateway, token, table, 4),
+                await _cached(partial(_send, gateway, token, table, 5)),
+            ]
             await gateway.send("POST", grants, user.token, body={"deletes": given})
             taken, _ = await gateway.send("GET", table.path, token, headers=_PLAIN)
             return costs, [taken.status_code]
@@ -510,8 +516,8 @@ def test_vended_load_with_everything_cached_needs_one_statement_and_no_call(
 
     async def send() -> tuple[list[Any], Cost]:
         async with metered(stack) as gateway:
-            await _send_cached(gateway, admin, table, 6)
-            await _send_cached(gateway, admin, table, 7)
+            await _cached(partial(_send, gateway, admin, table, 6))
+            await _cached(partial(_send, gateway, admin, table, 7))
             answers = [await gateway.send(table.method, table.path, admin) for _ in range(2)]
             return [answer.json()["storage-credentials"] for answer, _ in answers], answers[-1][1]
 
