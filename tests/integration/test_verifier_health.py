@@ -17,11 +17,11 @@ from pathlib import Path
 
 import httpx
 import msgspec
-import psutil
 import pytest
 
 from lakegate.local.ready import Ready
 from tests.support.load.kills import SOON
+from tests.support.rows.parts import free_port
 from tests.support.servers.toxic import second_gateway
 from tests.support.stack.world import World
 
@@ -105,17 +105,17 @@ def test_a_verifier_that_is_down_is_shown_until_it_works_again(stack: Ready, tmp
             "VERIFIERS__JUDGE__CHANGES": "commit",
             # A result is stale after three intervals, so a short one is unsound on a loaded machine.
             "HEALTH_CHECK_FREQUENCY_SECONDS": "5",
+            "METRICS__PORT": str(port := free_port()),
         }
-        with second_gateway(stack, tmp_path / "gateway.log", {}, **settings) as (base, process):
+        with second_gateway(stack, tmp_path / "gateway.log", {}, **settings) as (base, _):
             world = World(msgspec.structs.replace(stack, catalog_uri=f"{base}/catalog"))
             try:
-                _down_and_up_again(world, base, process, judge, file)
+                _down_and_up_again(world, base, port, judge, file)
             finally:
                 world.close()
 
 
-def _down_and_up_again(world: World, base: str, process: psutil.Process, judge: Judge, contract: Path) -> None:
-    port = process.environ()["LAKEGATE__METRICS__PORT"]
+def _down_and_up_again(world: World, base: str, port: int, judge: Judge, contract: Path) -> None:
     table = world.table(world.namespace())
 
     def commit(value: str) -> int:

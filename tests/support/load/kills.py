@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,9 +17,9 @@ import httpx
 import psutil
 import pytest
 
-from gateway.worker_processes import die_with_parent
 from lakegate.local.ready import Ready
 from tests.support import processes
+from tests.support.lakegate_command import Started, run_lakegate, start_serving
 from tests.support.stack.world import World
 
 SOON = 120.0
@@ -40,7 +39,7 @@ class Killable:
         self._command, self._environment = main.cmdline(), main.environ()
         self._main = main
         self._log = log
-        self._own: subprocess.Popen[bytes] | None = None
+        self._own: Started | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -101,28 +100,12 @@ class Killable:
     def begin(self, **settings: str) -> None:
         """Start the gateway as `start` does, and do not wait."""
         changed = {f"LAKEGATE__{name}": value for name, value in settings.items()}
-        with self._log.open("ab") as log:
-            self._own = subprocess.Popen(
-                self._command,
-                env=self._environment | changed,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                preexec_fn=die_with_parent(signal.SIGTERM),
-            )
+        self._own = start_serving(self._command, self._environment, changed, self._log)
         self._main = psutil.Process(self._own.pid)
 
     def run(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a `lakegate` command with the gateway's own settings, and `variables` of the environment changed."""
-        return subprocess.run(
-            [sys.executable, "-m", "gateway.cli", *command],
-            env=self._environment | variables,
-            cwd="/",
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
+        return run_lakegate(*command, environment=self._environment | variables)
 
     def serves(self) -> None:
         """Wait until the health check succeeds; fail the test at the deadline."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
 import socket
 import subprocess
 import threading
@@ -27,8 +25,8 @@ import httpx
 import psutil
 import pytest
 
-from gateway.worker_processes import die_with_parent
 from lakegate.local.ready import Ready
+from tests.support.lakegate_command import start_serving
 from tests.support.processes import family, values_of
 from tests.support.rows.parts import free_port
 
@@ -270,17 +268,8 @@ def _second_gateway(
     port, metrics = free_port(), free_port()
     base = f"http://127.0.0.1:{port}"
     changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), "BASE_URI": base, "WORKERS": "1", **settings}
-    environment = main.environ() | {f"LAKEGATE__{name}": value for name, value in changed.items()} | dict(more)
-    with log.open("ab") as output:
-        child = subprocess.Popen(
-            main.cmdline(),
-            env=environment,
-            cwd=os.sep,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            preexec_fn=die_with_parent(signal.SIGTERM),
-        )
+    variables = {**{f"LAKEGATE__{name}": value for name, value in changed.items()}, **more}
+    child = start_serving(main.cmdline(), main.environ(), variables, log)
     try:
         deadline = time.monotonic() + 150
         while True:
