@@ -1,27 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run one stage of the suite and record it: `python -m tests.stages NAME`, which the targets of the Makefile call.
 
-The record of a stage is `.lakegate/tests/NAME.json` (outcome and seconds of each test, seed, commit) beside
-`NAME.xml`, its JUnit report. A test that fails runs once more at the end, alone and with a fresh stack. If it passes
-then, the run passes and reports the test as flaky, with its first error. Three such tests are the limit of a run.
+The record of a stage is `.lakegate/tests/NAME.json` (outcome and seconds of each test, seconds of each file, how busy
+the machine was, seed, commit) beside `NAME.xml`, its JUnit report. A test that fails runs once more at the end, alone
+and with a fresh stack. If it passes then, the run passes and reports the test as flaky, with its first error. Three
+such tests are the limit of a run.
 A test of authorization, of an attack or of a race never runs again: one wrong answer is a fault.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from _pytest.mark.expression import Expression
 
 from tests.support.runs.retries import BUDGET, RETRIES
 
@@ -30,6 +35,9 @@ DIRECTORY = _ROOT / ".lakegate" / "tests"
 
 #: The number of failed tests of a run that may pass when they run again.
 FLAKY = 3
+
+#: The number of the slowest files that a run prints.
+_SHOWN = 15
 
 _WORST_FIRST = ("failed", "skipped", "passed")
 
@@ -56,6 +64,28 @@ STAGES: Mapping[str, Stage] = {
     "engines": Stage(("tests/e2e",), "not long"),
     "chaos": Stage(_ON_A_STACK, "not long and chaos"),
 }
+
+_MARK = re.compile(r"\bmark\.(\w+)")
+_OF_ALL_TESTS = re.compile(r"^pytestmark = .*", re.MULTILINE)
+
+
+def files_of(stage: Stage) -> list[str]:
+    """Return the files that may have a test of the stage: each process would import the others in vain."""
+    files = (file for path in stage.paths for file in sorted((_ROOT / path).rglob("test_*.py")))
+    return [str(file.relative_to(_ROOT)) for file in files if may_select(stage.marks, file.read_text())]
+
+
+def may_select(marks: str, text: str) -> bool:
+    """Return False if an expression of marks selects no test of a file with this text, which names all their marks."""
+    expression = Expression.compile(marks)
+    of_all = {name for line in _OF_ALL_TESTS.findall(text) for name in _MARK.findall(line)}
+    of_some = [name for name in set(_MARK.findall(text)) - of_all if name in marks]
+    return any(
+        expression.evaluate(lambda name, /, chosen=chosen, **_: name in of_all or name in chosen)
+        for count in range(len(of_some) + 1)
+        for chosen in itertools.combinations(of_some, count)
+    )
+
 
 _NEVER_AGAIN = re.compile(r"^tests/(access|security)/|(?<![a-z])(race|races|racing)(?![a-z])")
 
@@ -89,14 +119,24 @@ class Record:
         """Return the ids that failed."""
         return sorted(nodeid for nodeid, (outcome, _) in self.tests.items() if outcome == "failed")
 
-    def written(self, stage: str, seconds: float) -> dict[str, Any]:
-        """Return the record as it is stored."""
+    @property
+    def files(self) -> dict[str, float]:
+        """Return the seconds of each file, longest first."""
+        spent: Counter[str] = Counter()
+        for nodeid, (_, seconds) in self.tests.items():
+            spent[nodeid.partition("::")[0]] += seconds  # type: ignore[assignment]  # a counter of seconds
+        return {file: round(seconds, 1) for file, seconds in spent.most_common()}
+
+    def written(self, stage: str, seconds: float, busy: float) -> dict[str, Any]:
+        """Return the record as it is stored. `busy` is the percentage of the time in which a processor had work."""
         return {
             "stage": stage,
             "commit": _commit(),
             "ended": datetime.now(UTC).isoformat(timespec="seconds"),
             "seed": self.seed,
             "seconds": round(seconds, 1),
+            "busy": busy,
+            "files": self.files,
             "flaky": self.flaky,
             "properties": self.properties,
             "failed": [nodeid for nodeid in self.failed if nodeid not in self.flaky],
@@ -149,12 +189,13 @@ def run(name: str, rest: Sequence[str], *, processes: int | None = None, directo
     """
     stage = STAGES[name]
     began = time.monotonic()
+    psutil.cpu_percent()  # the next call returns the mean since this one
     directory.mkdir(parents=True, exist_ok=True)
     workers = stage.processes if processes is None else processes
     options = ["-m", stage.marks, "-n", str(workers), f"--junitxml={directory / name}.xml", *stage.options]
     seed = _seed_in(rest)
     record = Record(seed)
-    code = int(pytest.main([*stage.paths, *options, *rest], plugins=[Recorder(record)]))
+    code = int(pytest.main([*(files_of(stage) or stage.paths), *options, *rest], plugins=[Recorder(record)]))
     if code == pytest.ExitCode.TESTS_FAILED:
         again = to_run_again(record.failed)
         record.flaky = {nodeid: record.causes.get(nodeid, "") for nodeid in again if _again(nodeid)}
@@ -162,13 +203,17 @@ def run(name: str, rest: Sequence[str], *, processes: int | None = None, directo
         if again and len(record.flaky) == len(again) and RETRIES.beyond_outages() <= BUDGET:
             code = 0
     _report(record)
-    written = json.dumps(record.written(name, time.monotonic() - began), indent=1, sort_keys=True)
+    seconds, busy = time.monotonic() - began, psutil.cpu_percent()
+    written = json.dumps(record.written(name, seconds, busy), indent=1)
     (directory / f"{name}.json").write_text(written + "\n")
-    print(f"stage {name}: {'passed' if code == 0 else 'FAILED'} in {(time.monotonic() - began) / 60:.1f} minutes")
+    outcome = "passed" if code == 0 else "FAILED"
+    print(f"stage {name}: {outcome} in {seconds / 60:.1f} minutes; the processors were busy for {busy:.0f} %")
     return code
 
 
 def _report(record: Record) -> None:
+    for file, seconds in list(record.files.items())[:_SHOWN]:
+        print(f"{seconds:7.1f} s  {file}")
     for nodeid, cause in record.flaky.items():
         print(f"FLAKY {nodeid}: passed when run again; the first time: {cause}", flush=True)
     for nodeid in record.failed:

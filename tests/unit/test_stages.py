@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from _pytest.mark.expression import Expression
 
-from tests.stages import FLAKY, STAGES, may_run_again, to_run_again
+from tests.stages import FLAKY, STAGES, may_run_again, may_select, to_run_again
 
 _ROOT = Path(__file__).parents[2]
 
@@ -65,6 +65,8 @@ def test_a_failure_that_does_not_repeat_is_reported_as_flaky(tmp_path: Path) -> 
     assert code == 0
     assert list(record["flaky"]) == ["tests/unit/test_drawn.py::test_fails_once"]
     assert record["failed"] == []
+    assert list(record["files"]) == ["tests/unit/test_drawn.py"]
+    assert 0 < record["busy"] <= 100
     assert "FLAKY tests/unit/test_drawn.py::test_fails_once: passed when run again" in output
     assert "the first time" in output
 
@@ -123,6 +125,30 @@ def test_each_test_belongs_to_exactly_one_stage_for_any_marks(marks: set[str]) -
             and Expression.compile(each.marks).evaluate(lambda mark, /, **_: mark in marks)
         ]
         assert len(selecting) == 1, (name, selecting)
+
+
+@pytest.mark.parametrize(
+    ("text", "stages"),
+    [
+        ("def test_a(): ...", {"services"}),
+        ("pytestmark = pytest.mark.servers", {"servers"}),
+        ("pytestmark = [pytest.mark.slow, pytest.mark.generated]", {"generated"}),
+        ("pytestmark = [\n    pytest.mark.generated,\n]", {"services", "generated"}),
+        ("@pytest.mark.servers\ndef test_a(): ...", {"services", "servers"}),
+        ("pytestmark = pytest.mark.generated\n@pytest.mark.servers", {"generated", "servers"}),
+        ("pytestmark = pytest.mark.chaos\n@pytest.mark.servers", {"chaos"}),
+        ("pytestmark = [pytest.mark.timeout(600), pytest.mark.long]", set()),
+    ],
+)
+def test_a_stage_imports_the_files_that_may_have_a_test_of_it(text: str, stages: set[str]) -> None:
+    on_a_stack = {name: stage for name, stage in STAGES.items() if "tests/contract" in stage.paths}
+    assert {name for name, stage in on_a_stack.items() if may_select(stage.marks, text)} == stages
+
+
+def test_marks_that_a_stage_needs_are_written_in_the_files_of_the_tests() -> None:
+    needed = re.compile(r"\bmark\.(servers|generated|chaos)\b")
+    elsewhere = (file for file in (_ROOT / "tests").rglob("*.py") if not file.name.startswith("test_"))
+    assert [str(file) for file in elsewhere if needed.search(file.read_text())] == []
 
 
 def test_ci_refuses_an_unknown_stage_and_runs_nothing() -> None:
