@@ -8,8 +8,9 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import pytest
 
@@ -26,8 +27,8 @@ _REQUEST_SECONDS = 60
 
 
 @contextmanager
-def openfga_in_memory() -> Iterator[str]:
-    """Run a server while the block runs. Yield its address."""
+def openfga_in_memory(settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+    """Run a server with further `settings` while the block runs. Yield its address."""
     binary = openfga_program()
     http, grpc = free_port(), free_port()
     environment = {
@@ -42,6 +43,7 @@ def openfga_in_memory() -> Iterator[str]:
         "OPENFGA_LOG_LEVEL": "error",
         "OPENFGA_REQUEST_TIMEOUT": f"{_REQUEST_SECONDS}s",
         "OPENFGA_HTTP_UPSTREAM_TIMEOUT": f"{_REQUEST_SECONDS + 1}s",
+        **settings,
     }
     process = subprocess.Popen([str(binary), "run"], env=environment, stdout=subprocess.DEVNULL)
     try:
