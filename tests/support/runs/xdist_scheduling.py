@@ -24,10 +24,10 @@ def _e2e(*names: str) -> tuple[str, ...]:
 
 
 #: The first files of each shared group, in the order in which groups are taken: those that use the stack of
-#: `tests/integration/conftest.py`, some of which compare all of it; those that start a gateway with settings of their
-#: own on the stack of `stopped_gateway`; those with a Spark in the process of the test, whose JVM the next file uses;
-#: and those with the Spark of `tests/e2e/conftest.py`. The files of a group run in this order: what compares all
-#: tuples, while there are few.
+#: `tests/integration/conftest.py`, some of which compare all of it; those that start further gateways on such a stack,
+#: in a process of their own; those that start a gateway with settings of their own on the stack of `stopped_gateway`;
+#: those with a Spark in the process of the test, whose JVM the next file uses; and those with the Spark of
+#: `tests/e2e/conftest.py`. The files of a group run in this order: what compares all tuples, while there are few.
 _SHARED = {
     "integration": _integration(
         "reconcile",
@@ -40,16 +40,18 @@ _SHARED = {
         "pending_creations",
         "bounded_cost",
         "rolling_upgrade",
-        "scope_canary",
         "encryption_keys",
         "stored_secrets",
+        "embedded_up",
+        "trino_cost",
+    ),
+    "integration, gateways": _integration(
+        "scope_canary",
         "vault",
         "provided_storage",
         "additional_authorizers",
         "golden_matrix_over_rows",
         "verifier_health",
-        "embedded_up",
-        "trino_cost",
     ),
     "settings": _integration(
         "policy_bundle_endpoint",
