@@ -32,7 +32,7 @@ class AuditShareFull(AuditUnavailable):
 
 
 class DatabaseUnavailable(Exception):
-    """The database cannot be reached, or has no free connection in time. Nothing was changed."""
+    """The database cannot be reached, or no connection became free in time. Nothing was changed."""
 
 
 class OutOfTime(Exception):
@@ -40,7 +40,7 @@ class OutOfTime(Exception):
 
 
 class CommitUnknown(Exception):
-    """COMMIT was sent and its outcome is unknown. Only another read can show it."""
+    """COMMIT was sent and its outcome is unknown. Only another read can show whether the change was committed."""
 
 
 def first_of(group: ExceptionGroup[Failed]) -> Failed:

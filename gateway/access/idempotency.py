@@ -32,7 +32,7 @@ class RepeatableRequest:
 
     @property
     def scope(self) -> bytes:
-        """SHA-256 (32 bytes) of the key together with its principal, method and path."""
+        """The SHA-256 (32 bytes) of the idempotency key together with the principal, method and path."""
         parts = (self.actor.kind.value, self.actor.id, self.actor.acting_as, self.method, self.path, str(self.key))
         return hashlib.sha256(b"".join(len(p := part.encode()).to_bytes(4, "big") + p for part in parts)).digest()
 

@@ -108,11 +108,11 @@ class Operation:
         return None
 
     def target_user(self) -> str | None:
-        """Return the user that an operation open to SELF is about; None if it can only be about the caller."""
+        """Return the user that an operation open to SELF is about. Return None if it is always about the caller."""
         return None
 
     def hidden(self, ref: Ref) -> CatalogError:
-        """Return the response for a demanded `ref` that is absent or invisible: the same for both."""
+        """Return the common response for a demanded `ref` that is absent or invisible."""
         return not_found(ref)
 
     def questions(self) -> int:
@@ -140,7 +140,7 @@ class Operation:
 
     @classmethod
     def name(cls) -> str:
-        """Return the name in audit records, metrics and policy input, in snake_case: `load_table` for `LoadTable`."""
+        """Return the name in audit records, metrics and policy input, for example `load_table` for `LoadTable`."""
         return _snake_case(cls.__name__)
 
     @classmethod

@@ -139,7 +139,8 @@ class Creations(Protocol):
     """Reads created objects whose tuples OpenFGA has not received yet, on the primary database."""
 
     async def pending(self, objects: Sequence[ObjectKey]) -> Mapping[TupleKey, datetime | None]:
-        """Return the undelivered tuples of the creations of `objects` and of their containers, each with its expiry.
+        """Return the undelivered tuples of newly created `objects` and of their newly created containers, each with its
+        expiry.
 
         These are edges to parents, and ownerships of creators. Raises DatabaseUnavailable.
         """

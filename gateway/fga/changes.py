@@ -33,7 +33,7 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def written(self) -> bool:
-        """Return True if the tuple exists after this change."""
+        """Return True if the change wrote the tuple, and False if it deleted the tuple."""
         return self.operation == "TUPLE_OPERATION_WRITE"
 
 

@@ -198,7 +198,7 @@ class GrantCheckedRelationships:
         return [known[each] for each in questions]
 
     async def _open(self, question: Question, caller: _Caller, model_id: str) -> _Open | None:
-        """Return the question with the grants that decide about it; None if only OpenFGA can decide it."""
+        """Return the question with the grants that decide about it. Return None if only OpenFGA can decide it."""
         if (
             not question.inside
             or question.by is not None

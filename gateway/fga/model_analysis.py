@@ -248,7 +248,7 @@ class ParsedModel:
         return min((arm for arm in arms if (parent.value, arm) in self._rules), default=None)
 
     def implying(self, type: ObjectType, relation: str) -> set[str]:
-        """Return the relations of the type that each alone imply `relation`, including `relation` itself."""
+        """Return the relations of the type each of which alone implies `relation`, including `relation` itself."""
         found: set[str] = set()
         open_ones = [relation]
         while open_ones:

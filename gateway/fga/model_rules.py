@@ -247,7 +247,7 @@ def _is_open(model: Model, held: set[tuple[str, str]], here: str, relation: str,
 
 
 def _rewrites(node: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield every object in the definition of a relation."""
+    """Yield every object inside of the definition of a relation."""
     if isinstance(node, Mapping):
         yield node
         for value in node.values():
@@ -258,7 +258,7 @@ def _rewrites(node: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _height(type_name: str) -> int:
-    """Return the level of a type; an unknown type is below all others."""
+    """Return the level of a type in the hierarchy. An unknown type is below all others."""
     return HEIGHT.get(type_name, max(HEIGHT.values()) + 1)
 
 

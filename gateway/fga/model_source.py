@@ -126,7 +126,7 @@ def _syntax_faults(folder: Path, name: str) -> list[str]:
 
 
 def _places(compiled: dict[str, Any]) -> dict[str, str]:
-    """Return the source file of each type."""
+    """Return the name of the source file by type."""
     return {each["type"]: each["metadata"]["source_info"]["file"] for each in compiled["type_definitions"]}
 
 

@@ -142,7 +142,7 @@ def _all_users(name: str) -> Principal | None:
 
 
 def _expiry(condition: Condition | None) -> tuple[bool, datetime | None]:
-    """Return (True if the gateway writes such conditions, the expiry or None)."""
+    """Return (True if the gateway writes such a condition, the expiry in it or None)."""
     if condition is None or not condition.name:
         return True, None
     value = condition.context.get("expires_at")

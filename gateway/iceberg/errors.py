@@ -163,7 +163,7 @@ class InvalidPaginationToken(CatalogError, code=400):
 
 
 class NoSuchTableLocationException(CatalogError, code=400):
-    """No table that the caller can see is at the location of a request to sign."""
+    """No table that the caller may see is at the location in a request to sign."""
 
 
 class GetConfigNoWarehouseProvided(CatalogError, code=400):
@@ -293,7 +293,7 @@ class AlreadyExistsException(CatalogError, code=409):
 
     @classmethod
     def rename(cls, source: Dotted, destination: Dotted, *, taken_by: str) -> Self:
-        """Return the error for a rename to a used name. `taken_by` is the kind of object there: Table or View."""
+        """Return the error for a rename to a used name. `taken_by` is the kind of the object with it: Table or View."""
         return cls(f"Cannot rename {source.dotted} to {destination.dotted}. {taken_by} already exists")
 
 
@@ -348,7 +348,7 @@ class ProtectedTabularDeletionWithoutForce(CatalogError, code=409):
 
 
 class LocationAlreadyTaken(CatalogError, code=409):
-    """The location is equal to, above or below the location of another object."""
+    """The location equals, contains or is inside of the location of another object."""
 
 
 class FailedToSetProperties(CatalogError, code=409):
@@ -392,7 +392,7 @@ class ServiceUnavailableException(_RetryLater, code=503):
 
 
 class InternalServerError(CatalogError, code=500):
-    """A fault of the catalog. Only the log has the details."""
+    """An error in the catalog itself. Only the log has the details."""
 
 
 class CommitStateUnknownException(CatalogError, code=500):

@@ -140,7 +140,7 @@ def without_statistics(document: bytes) -> bytes:
 
 
 def owns_its_files(document: GenericTableDocument) -> bool:
-    """Return True if a drop of the table deletes its files by default.
+    """Return True if a drop of the table deletes its files unless the request says otherwise.
 
     The files are kept if the table was created over existing files, or if its property `gc.enabled` is false.
     """

@@ -97,7 +97,7 @@ class Namespace(Struct, frozen=True):
 
     @property
     def dotted(self) -> str:
-        """Return the form for error messages: `level1.level2`."""
+        """Return the namespace as error messages show it: `level1.level2`."""
         return ".".join(self.levels)
 
     @property
@@ -132,7 +132,7 @@ class TableIdentifier(Struct, frozen=True):
 
     @property
     def dotted(self) -> str:
-        """Return the form for error messages: `level1.level2.name`."""
+        """Return the identifier as error messages show it: `level1.level2.name`."""
         return f"{self.namespace.dotted}.{self.name}"
 
     @property
@@ -259,7 +259,7 @@ class NamePattern(Struct, frozen=True):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Return the patterns of the namespace's levels and of the name."""
+        """Return the patterns of the namespace's levels, followed by that of the name."""
         return (*self.namespace, self.name)
 
     @property

@@ -54,7 +54,7 @@ class Measured(Struct, frozen=True, kw_only=True):
 
 
 def property_bytes(properties: Mapping[str, str]) -> int:
-    """Return the UTF-8 bytes of all names and values."""
+    """Return the number of bytes of all property names and values in UTF-8."""
     return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
 
 

@@ -97,12 +97,12 @@ class TableMetadata(Struct, frozen=True, kw_only=True):
 
     @property
     def default_spec(self) -> PartitionSpec:
-        """Return the spec for new data. Raises `BadRequestException` if the document does not contain it."""
+        """Return the default partition spec, for new data. Raises `BadRequestException` if it is missing."""
         return _by_id(self.partition_specs, "spec_id", self.default_spec_id, "default-spec-id")
 
     @property
     def default_sort_order(self) -> SortOrder:
-        """Return the sort order for new data. Raises `BadRequestException` if the document does not contain it."""
+        """Return the default sort order, for new data. Raises `BadRequestException` if it is missing."""
         return _by_id(self.sort_orders, "order_id", self.default_sort_order_id, "default-sort-order-id")
 
     def snapshot(self, snapshot_id: int) -> Snapshot | None:
@@ -283,7 +283,7 @@ def _parts(kind: type[P], texts: Mapping[str, Raw], name: str, *, or_else: list[
 
 
 def _schemas(scalars: _Scalars, texts: Mapping[str, Raw]) -> tuple[Parts[Schema], int]:
-    """Return the schemas and the id of the current one.
+    """Return the schemas and the id of the current schema.
 
     Early writers of version 1 wrote only the current schema as `schema`, and some without an id.
     """

@@ -23,7 +23,7 @@ SUPPORTED_VIEW_VERSION: Final = 1
 
 
 class Representation(Struct, frozen=True, rename="kebab", kw_only=True):
-    """One definition of the view's query. `sql` and `dialect` are set for the type `sql`, the only specified one."""
+    """One definition of the view's query. `sql` and `dialect` are set for the only specified type, `sql`."""
 
     type: str
     sql: str | None = None
@@ -48,7 +48,7 @@ class ViewVersion(Part, frozen=True, kw_only=True):
 
     @property
     def content(self) -> dict[str, Any]:
-        """Return all members except for the id and the time. Versions with equal content are the same."""
+        """Return all members except the id and the time. Two versions with equal content count as equal."""
         return {name: v for name, v in self.members().items() if name not in {"version-id", "timestamp-ms"}}
 
     def with_ids(self, *, version_id: int, schema_id: int) -> ViewVersion:

@@ -29,7 +29,7 @@ from lakegate.restrictions.predicates import ALWAYS
 
 
 class EnforcementPoint(StrEnum):
-    """A place where a part of a table leaves or enters the gateway."""
+    """A point at which a part of a table leaves or enters the gateway."""
 
     VEND = "vend"
     """Credentials for the files of the table."""

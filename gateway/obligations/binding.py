@@ -198,7 +198,7 @@ def _among(field: NestedField, values: list[Value], negated: bool) -> Predicate:
 
 @dataclass(frozen=True, slots=True, order=True)
 class PolicyProblem:
-    """A policy that could not be applied to a table as written. `problem` says what was wrong and what to do."""
+    """A policy that could not be applied to a table as written. `problem` is text: what is wrong and what to do."""
 
     policy_id: str
     table_id: str

@@ -198,7 +198,7 @@ def _tests_within(definition: Definition) -> Iterator[Test]:
 
 
 def _attribute_of(test: Test) -> Attribute | None:
-    """Return the attribute that a test compares with, None for other tests and for literals."""
+    """Return the attribute with which a test compares. Return None for other tests and for literals."""
     match test:
         case CompareTest(value=Attribute() as attribute) | InTest(values=Attribute() as attribute):
             return attribute

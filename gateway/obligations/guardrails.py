@@ -20,7 +20,7 @@ _STATED: Final[dict[str, type[Obligation]]] = {kind.rego[0]: kind for kind in KI
 if TYPE_CHECKING:
 
     class StatedObligations(msgspec.Struct, frozen=True):
-        """One field for each kind, absent if no guardrail requires it."""
+        """One field for each kind of obligation. A field is absent if no guardrail demands its kind."""
 else:
     StatedObligations = msgspec.defstruct(
         "Obligations",

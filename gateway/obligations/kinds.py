@@ -60,7 +60,7 @@ class Kind(ABC):
 
 @dataclass(frozen=True, slots=True)
 class CredentialLife(Kind):
-    """The maximum lifetime of credentials, in seconds."""
+    """The maximum lifetime of vended credentials, in seconds."""
 
     rego: ClassVar[tuple[str, Any] | None] = ("max_credential_seconds", Annotated[int, msgspec.Meta(ge=0)])
     seconds: int
@@ -101,7 +101,7 @@ class NoVending(Kind):
 
 @dataclass(frozen=True, slots=True)
 class AppendOnly(Kind):
-    """Credentials without the right to delete files."""
+    """Vended credentials must not allow the deletion of files."""
 
     rego: ClassVar[tuple[str, Any] | None] = ("append_only", bool)
 

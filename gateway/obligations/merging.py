@@ -42,7 +42,7 @@ class Obligations:
         return iter(self.each)
 
     def find(self, kind: type[Found], about: str = "") -> Found | None:
-        """Return the obligation of a kind for an object, or None. An empty `about` is the object of the decision."""
+        """Return the obligation of this kind for an object, or None. An empty `about` is the object of the decision."""
         return next((one for one in self.each if isinstance(one, kind) and one.about == about), None)
 
     @property

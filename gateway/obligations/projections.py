@@ -48,7 +48,7 @@ _LOWER_BOUNDS: Final[Mapping[Action, frozenset[Action]]] = {action: _lower_bound
 
 
 def reveals_no_more(one: Action, other: Action) -> bool:
-    """Return True if the result of `one` can be computed from the result of `other`, or is less exact."""
+    """Return True if the result of the action `one` can be computed from that of `other`, or is less exact."""
     return one in _LOWER_BOUNDS[other]
 
 

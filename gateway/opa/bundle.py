@@ -51,7 +51,7 @@ class InvalidSigningKey(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """A key for the signatures of bundles. `key` is a private key in PEM form, for HS256 a secret."""
+    """A key that signs bundles. `key` is a private key in PEM form, or a secret for HS256."""
 
     algorithm: SigningAlgorithm
     key: str = field(repr=False)
@@ -176,9 +176,10 @@ def _canonical(value: Any) -> bytes:
 
 
 def _signatures(files: Mapping[str, bytes], key: SigningKey) -> bytes:
-    """Return `.signatures.json` (https://www.openpolicyagent.org/docs/management-bundles#signing).
+    """Return the content of `.signatures.json`.
 
-    Structured files are in their canonical form already, so the hash of each file is that of its bytes.
+    See https://www.openpolicyagent.org/docs/management-bundles#signing. Structured files are in their canonical form
+    already, so the hash of each file is that of its bytes.
     """
     hashes = [
         {"name": file, "hash": hashlib.sha256(content).hexdigest(), "algorithm": "SHA-256"}

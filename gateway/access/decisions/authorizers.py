@@ -44,7 +44,7 @@ class Authorizer(Protocol):
         ...
 
     async def ping(self) -> None:
-        """Raise an error if no question can be answered now."""
+        """Raise an error if the authorizer cannot answer questions now."""
         ...
 
     async def close(self) -> None:

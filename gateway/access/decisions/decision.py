@@ -38,7 +38,7 @@ class DeterminedBy(StrEnum):
 
 
 class Failure(StrEnum):
-    """The true reason of a refusal, for the audit; the response may hide it."""
+    """The true reason of a refusal, for the audit. The response may hide it."""
 
     RESOURCE_NOT_FOUND = "ResourceNotFound"
     CANNOT_SEE_RESOURCE = "CannotSeeResource"

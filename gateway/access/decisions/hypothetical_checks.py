@@ -63,7 +63,7 @@ class HypotheticalChecks:
         objects: Sequence[ObjectKey],
         by: Sequence[str | None] = (),
     ) -> list[bool]:
-        """Return, for each of `objects` in order, whether `actor` has `relation` on it; see `Door.visible`.
+        """Return for each object whether `actor` has `relation` on it, in order. `by` is as in `Door.visible`.
 
         For another actor than the caller, call it only if the operation was admitted to check other principals.
         """

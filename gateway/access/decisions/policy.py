@@ -40,7 +40,10 @@ class PolicyActor(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, actor: Actor, roles: tuple[str, ...], *, is_caller: bool = True) -> Self:
-        """Return the policy input for this actor, with the ids of its roles. Only callers send tokens of theirs."""
+        """Return the policy input for this actor, with the ids of its roles.
+
+        Only the caller has a token in this request.
+        """
         role = actor.assumed_role
         return cls(
             id=actor.id,

@@ -92,7 +92,7 @@ class Permit(Generic[OpCo]):
 
     @property
     def actor(self) -> Actor:
-        """The caller that may do the operation."""
+        """The caller for which the operation is permitted."""
         return self._actor
 
     @property
@@ -102,7 +102,7 @@ class Permit(Generic[OpCo]):
 
     @property
     def claim(self) -> Claim | None:
-        """The claim of the request's idempotency key, under which its success is recorded; None without a key."""
+        """The claim of the request's idempotency key, under which its success is recorded. None if it has no key."""
         return self._claim
 
     @property
@@ -117,7 +117,7 @@ class Permit(Generic[OpCo]):
 
     @property
     def obligations(self) -> Obligations:
-        """The obligations of column grants and policies."""
+        """The obligations that column grants and policies impose."""
         return self._decision.obligations or NO_OBLIGATIONS
 
     @property

@@ -128,7 +128,7 @@ def event_of_expired(grant: ExpiredGrant, *, task: str, trace_id: str) -> NewEve
 
 
 def event_of_model(event_type: str, model_id: str, data: ModelData, *, by: str) -> NewEvent:
-    """Return the event of a relationship model. `by` is the account that ran the command."""
+    """Return the event of a change of the relationship model. `by` is the account that ran the command."""
     run = uuid7()
     actor = msgspec.json.encode({"type": "operator", "name": by}).decode()
     of_object = {"objecttype": "authorization_model", "objectid": model_id}

@@ -155,7 +155,7 @@ BINDING: frozenset[Privilege] = frozenset(
 
 
 def granting(privilege: Privilege) -> Can:
-    """Return the relation that a caller needs on an object to grant or revoke `privilege` there."""
+    """Return the relation that a caller needs on an object to grant or revoke `privilege` on it."""
     if privilege is Privilege.OWNERSHIP:
         return Can.CHANGE_OWNERSHIP
     return Can(f"can_grant_{privilege.value}")

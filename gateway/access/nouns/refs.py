@@ -34,7 +34,7 @@ class ObjectType(StrEnum):
 
     @property
     def plural(self) -> str:
-        """The plural of the name: `data_policies`."""
+        """The plural of the type's name, for example `data_policies`."""
         return f"{self.value}s".replace("ys", "ies")
 
 

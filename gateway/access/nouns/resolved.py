@@ -108,7 +108,7 @@ class ResolvedNamespace(Resolved, frozen=True, kw_only=True):
 
 
 class _ResolvedTabular(Resolved, frozen=True, kw_only=True):
-    """The fields that rows of tables, views and generic tables share."""
+    """The fields that rows of tables, views and generic tables have in common."""
 
     id: UUID
     namespace: ResolvedNamespace

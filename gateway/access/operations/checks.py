@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of permissions, without taking the action."""
+"""Operations that check permissions without taking the action."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class BatchCheck(QuestionOperation):
         return max(1, len(self.checks) + len(self.demands()))
 
     def lists(self) -> dict[tuple[Principal | None, NamespaceRef], list[int]]:
-        """Return the indexes of visibility checks that form a list, by (principal, namespace)."""
+        """Return the indexes of visibility checks by (principal, namespace). The checks of one pair form a list."""
         found: dict[tuple[Principal | None, NamespaceRef], list[int]] = {}
         for index, check in enumerate(self.checks):
             if check.relation is Can.INCLUDE_IN_LIST and isinstance(check.on, TabularRef) and check.on.named:

@@ -26,7 +26,7 @@ class FairSlots:
     """
 
     def __init__(self, total: int, *, each: int, waiting: int | None = None) -> None:
-        """Raise ValueError for limits below 1, or a negative `waiting`."""
+        """Set the limits. Raises ValueError if one is below 1, or `waiting` is negative."""
         if total < 1 or each < 1 or (waiting is not None and waiting < 0):
             raise ValueError(f"slots: total {total} and each {each} must be at least 1, waiting {waiting} at least 0")
         self._total = total
@@ -188,7 +188,8 @@ class TokenBuckets:
         return self._burst if bucket is None else self._filled(bucket, now)
 
     def reserve(self, principal: str, tokens: float, now: float, *, longest: float) -> tuple[bool, float]:
-        """Take `tokens`. Return (True, seconds to wait before use), or (False, seconds until a retry can succeed).
+        """Take `tokens` from the principal's bucket. Return (True, seconds to wait before use), or (False, seconds
+        until a retry can succeed).
 
         Nothing is taken if the wait would exceed `longest` seconds. More tokens than `burst` count as `burst`, because
         a request that no bucket can hold would otherwise always be refused.
@@ -206,7 +207,7 @@ class TokenBuckets:
         return True, wait
 
     def refund(self, principal: str, tokens: float, now: float) -> None:
-        """Return the tokens of a reservation that was not used."""
+        """Give back the tokens of a reservation that was not used."""
         bucket = self._buckets.get(principal)
         if bucket is not None:
             bucket.level, bucket.at = min(self._burst, self._filled(bucket, now) + min(tokens, self._burst)), now

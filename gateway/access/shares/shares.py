@@ -290,10 +290,7 @@ _EXCEEDED_TEXTS: Final = {
 
 
 class Lease:
-    """The slot of one request, with the bytes it holds. `release` returns both, once.
-
-    `pause` returns the slot while the request waits for its client, and `resume` waits for a slot again.
-    """
+    """The slot of one request, with its share of bytes. `release` returns both; only the first call has an effect."""
 
     __slots__ = ("_has_slot", "_is_large", "_released", "_shares", "bytes", "is_engine", "lane", "principal")
 

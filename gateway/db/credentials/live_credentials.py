@@ -126,7 +126,7 @@ def _tables_below(namespace_id: UUID) -> Select[Any]:
 
 
 async def warehouses_named(connection: AsyncConnection, name: str) -> Sequence[UUID]:
-    """Return the ids of the warehouses of all projects that have this name."""
+    """Return the ids of the warehouses with this name, of all projects."""
     return (
         (await connection.execute(select(warehouses.c.id).where(warehouses.c.name_key == fold(name)))).scalars().all()
     )

@@ -139,7 +139,7 @@ async def newest(connection: AsyncConnection, *, limit: int) -> Sequence[bytes]:
 
 
 async def sealed_after(connection: AsyncConnection, after: UUID | None, *, limit: int) -> Sequence[tuple[UUID, bytes]]:
-    """Return the next `limit` pairs (id, encrypted credential), ordered by id."""
+    """Return the next `limit` pairs (id, encrypted credential) after the id `after`, ordered by id."""
     held = select(secrets.c.id, secrets.c.sealed).where(secrets.c.sealed.is_not(None))
     statement = held.order_by(secrets.c.id).limit(limit)
     if after is not None:

@@ -42,7 +42,7 @@ class SigningKeys:
         self._verifies = verifies_seconds
 
     async def published(self) -> Sequence[PublishedKey]:
-        """Return the keys that verify now, newest first. Raises DatabaseUnavailable."""
+        """Return the keys that verify tokens now, newest first. Raises DatabaseUnavailable."""
         async with self._database.read() as connection:
             return await _published(connection)
 

@@ -141,7 +141,7 @@ class Database:
 
     @spanned("postgresql.statement", lambda _self, read, *_: named(summary_of(read)))
     def read_all(self, read: DirectRead[RowType], parameters: Mapping[str, Any]) -> Awaitable[Sequence[RowType]]:
-        """Return the rows of a read of one statement.
+        """Return the rows of a read that is one statement.
 
         A restart of the database breaks all open connections. The read is then repeated once, on a new connection.
         Awaiting it raises DatabaseUnavailable.

@@ -34,7 +34,7 @@ class ListedNamespace(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The names of tables or views, in one row."""
+    """The names of several tables or views in one row."""
 
     names: Sequence[str]
 

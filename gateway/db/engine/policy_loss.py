@@ -72,7 +72,7 @@ class Loss:
 
     @property
     def problem(self) -> PolicyProblem:
-        """Return the alert for the managers of the policy."""
+        """The alert that managers of the policy receive."""
         text = (
             f"the name {self.name} was restricted by the policy, and now belongs to a {self.kind.replace('_', ' ')} "
             "without the same restriction: bind the policy to it or to the name, and attach the tags that the policy "
@@ -166,7 +166,7 @@ def _is_lost(row: TakenName) -> bool:
 
 
 def announce(permit: Permit[Operation], losses: Sequence[Loss]) -> None:
-    """Add the losses to the audit record and to the events of the change, and log them."""
+    """Add the losses to the audit record and to the events of the change, and write them to the log."""
     permit.pending_audit.add_details(policies_lost=",".join(f"{each.policy_id}:{each.object_id}" for each in losses))
     events = [
         FurtherEvent(
@@ -227,7 +227,7 @@ def recorded(problems: Sequence[PolicyProblem]) -> dict[str, list[str]]:
 
 
 async def alerts(connection: AsyncConnection, policy_id: UUID) -> list[AlertAnswer]:
-    """Return the alerts of a policy, newest first."""
+    """Return the recorded alerts of a policy, newest first."""
     columns = columns_for(AlertAnswer, data_policy_alerts)
     statement = select(*columns).where(data_policy_alerts.c.policy_id == policy_id)
     newest = (data_policy_alerts.c.last_seen_at.desc(), data_policy_alerts.c.table_id, data_policy_alerts.c.problem)

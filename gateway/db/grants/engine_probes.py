@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the probes of engines. Every time is that of the database's clock."""
+"""Statements on the probes of engines. All times are by the database's clock."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ProbeRow(NamedTuple):
 
 
 class EnforcerRow(NamedTuple):
-    """The verdict on an engine, and the current time."""
+    """The verdict of an engine's last probe in a warehouse, and the current time."""
 
     engine: str
     warehouse_id: UUID

@@ -64,7 +64,7 @@ class CoveredTable(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """A principal with a grant that reads the table `id`."""
+    """A principal whose grant lets it read the table `id`."""
 
     id: UUID
     principal_type: Literal["user", "role"]

@@ -212,7 +212,7 @@ def _key(row: Governed) -> tuple[object, ...]:
 
 
 def containers_of(row: Governed) -> list[UUID]:
-    """Return the ids of the containers of an object in its warehouse, nearest first, the warehouse last."""
+    """Return the ids of an object's containers, nearest first. The last one is the warehouse."""
     if isinstance(row, ResolvedNamespace):
         return [*reversed(row.ancestors), row.warehouse.id]
     nearest = [] if isinstance(row, NewTable) else [row.namespace.id]

@@ -47,7 +47,7 @@ _OF_TABLE: Final = text(
 
 
 async def of_table(connection: AsyncConnection, table_id: UUID, containers: Sequence[UUID]) -> Sequence[TablePolicy]:
-    """Return the bindings that concern a table, by the ids of their policies."""
+    """Return the bindings that concern a table, ordered by the ids of their policies."""
     values = {"table": table_id, "places": [table_id, *containers]}
     return await fetch_all(connection, TablePolicy, _OF_TABLE, values)
 
@@ -80,6 +80,6 @@ _LABELS = DirectRead(
 
 
 async def labels(database: Database, id: UUID, containers: Sequence[UUID]) -> Sequence[LabelRow]:
-    """Return the tags of an object, its columns and its containers. Raises DatabaseUnavailable."""
+    """Return the tags of an object, of its columns and of its containers. Raises DatabaseUnavailable."""
     places = msgspec.json.encode([id, *containers]).decode()
     return await database.read_all(_LABELS, {"places": places, "id": id})

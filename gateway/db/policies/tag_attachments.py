@@ -64,7 +64,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Conditions of a list of attachments; None and an empty filter select all. Times are inclusive."""
+    """The conditions for a list of attachments. None, or an empty filter, selects all. Times are inclusive."""
 
     value: str | None = None
     type: str | None = None

@@ -39,7 +39,7 @@ class RoleRow(NamedTuple):
 
 
 class MemberRow(NamedTuple):
-    """A principal in a role. Lists are in the order of the fields."""
+    """A principal in a role. Lists are ordered by its fields."""
 
     principal_type: str
     principal_id: str

@@ -62,7 +62,7 @@ async def create(connection: AsyncConnection, *, role_id: UUID, provider_id: str
 
 
 async def is_provisioned(connection: AsyncConnection, role_id: UUID) -> bool:
-    """Return True if the role is a group of a provider."""
+    """Return True if a provider maintains the role as a group."""
     found = select(scim_groups.c.role_id).where(scim_groups.c.role_id == role_id)
     return (await connection.execute(found)).one_or_none() is not None
 
@@ -83,7 +83,7 @@ def _one(provider_id: str, project_id: str, id: UUID) -> Select[Any]:
 
 
 async def changed(connection: AsyncConnection, id: UUID, *, external_id: str | None) -> None:
-    """Set the external id of a locked group and increase its version."""
+    """Set the external id of a locked group, and increase the version of the group."""
     await connection.execute(
         update(scim_groups)
         .where(scim_groups.c.role_id == id)

@@ -63,7 +63,7 @@ async def create(
 
 
 def values_of(*, user_name: str, external_id: str | None, active: bool, document: bytes) -> dict[str, Any]:
-    """Return the columns of a SCIM user that a request writes."""
+    """Return the values of the columns that a request sets for a SCIM user."""
     return {
         "user_name": user_name,
         "user_name_key": fold(user_name),

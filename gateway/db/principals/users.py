@@ -44,7 +44,7 @@ _COLUMNS: Final = columns_for(UserRow, users)
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """An email address, None for no address.
+    """An email address of a user. `email` is None if it has none.
 
     It is `verified` if the provider's claim verified it or a directory gave it. Otherwise a caller with the right to
     change users set it.
@@ -106,7 +106,7 @@ async def upsert(
 
 
 async def verify_address(connection: AsyncConnection, id: str, email: str) -> None:
-    """Record the address that the user's provider verified, unless a directory (SCIM) keeps the user."""
+    """Record the address that the user's provider verified. Do nothing if a directory (SCIM) maintains the user."""
     kept = select(scim_users.c.id).where(scim_users.c.user_id == id).exists()
     change = update_of(users).where(users.c.id == id, users.c.verified_email.is_distinct_from(email), ~kept)
     await connection.execute(change.values(email=email, verified_email=email))

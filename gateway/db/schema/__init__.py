@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the gateway's database, a module for each group of `gateway/db/`."""
+"""The tables of the gateway's database, with one module for each group of `gateway/db/`."""

@@ -100,9 +100,9 @@ async def mark(connection: AsyncConnection, id: UUID, *, by: str) -> None:
 
 
 async def lock_rows(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[KeptRow]:
-    """Lock the rows of tables and views, dropped or not, in one order, and return them.
+    """Lock the rows of tables and views, dropped or not, in a fixed order, and return them.
 
-    Lock their namespaces before (`namespaces.lock_shared`).
+    Lock their namespaces first (`namespaces.lock_shared`).
     """
     statement = (
         select(*columns_for(KeptRow, tables))

@@ -58,7 +58,7 @@ REACHABLE: Final = "r.keys_until > clock_timestamp()"
 
 
 async def retired_by(connection: AsyncConnection, table_id: UUID, principal: str) -> None:
-    """Record the principal that gave up the location of this table or view.
+    """Record the principal that dropped or moved this table or view, with its retired location.
 
     Call it in the transaction that deleted or moved its row.
     """

@@ -134,7 +134,7 @@ _COUNTS = text(
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The number of responses with a status on a route, for a project and, unless None, a warehouse."""
+    """The number of responses of a route with one status, for a project and, if it is not None, a warehouse."""
 
     project_id: str
     warehouse_id: UUID | None
@@ -173,7 +173,7 @@ async def calls(
     end: datetime,
     limit: int,
 ) -> Sequence[CallCount]:
-    """Return the counts of the hours that begin in [start, end), for a project or a warehouse, ordered by hour."""
+    """Return the counts of hours that begin in [start, end), of a project or a warehouse, ordered by hour."""
     values: dict[str, Any] = {
         "project_id": project_id,
         "warehouse_id": warehouse_id,

@@ -66,17 +66,17 @@ class Task:
 
     @property
     def warehouse_id(self) -> UUID:
-        """Return the warehouse. Raises ValueError for a task of a project."""
+        """The id of the task's warehouse. Raises ValueError for a task of a project."""
         return _given(self.of_warehouse, self)
 
     @property
     def entity_id(self) -> UUID:
-        """Return the entity. Raises ValueError for a task of a project."""
+        """The id of the task's entity. Raises ValueError for a task of a project."""
         return _given(self.of_entity, self)
 
     @property
     def project_id(self) -> str:
-        """Return the project. Raises ValueError for a task of a warehouse."""
+        """The id of the task's project. Raises ValueError for a task of a warehouse."""
         return _given(self.of_project, self)
 
 
@@ -157,7 +157,7 @@ async def release(connection: AsyncConnection, *, stale_seconds: float) -> int:
 
 
 async def beat(connection: AsyncConnection, task: Task) -> bool:
-    """Record a heartbeat. Return True if the worker is requested to stop. Raises TaskLost."""
+    """Record a heartbeat. Return True if the worker is requested to stop the task. Raises TaskLost."""
     return await _mine(connection, task, heartbeat_at=func.clock_timestamp()) == Status.STOPPING
 
 

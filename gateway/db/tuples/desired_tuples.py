@@ -65,7 +65,7 @@ class RecordedGrants:
         self._database = database
 
     async def recorded(self, keys: Sequence[TupleKey]) -> Set[TupleKey]:
-        """Return the `keys` that live rows require, read from the primary. Raises DatabaseUnavailable."""
+        """Return those of the `keys` that live rows require, read on the primary. Raises DatabaseUnavailable."""
         async with self._database.read() as connection:
             return frozenset(await desired_tuples(connection, keys))
 

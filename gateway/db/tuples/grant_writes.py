@@ -29,7 +29,7 @@ _TABULAR: Final = frozenset({*TABULARS, ObjectType.COLUMN})
 
 @dataclass(frozen=True, slots=True)
 class NewGrant:
-    """A grant to record. `expires_at` has a time zone; None for no expiry."""
+    """A grant to record. `expires_at` has a time zone, or is None for a grant without an expiry."""
 
     privilege: Privilege
     principal: Principal

@@ -63,7 +63,7 @@ class Idempotency:
             _log.warning("idempotency.key_left_to_its_lease", reason=str(left))
 
     async def finish(self, recorded_success: RecordedSuccess) -> None:
-        """Deliver the keys that the stored change left in the outbox."""
+        """Deliver the keys that the recorded change left in the outbox."""
         async with self._database.read() as connection:
             pending = await outbox.written_in(connection, recorded_success.transaction)
         await self._delivery.deliver(pending)

@@ -83,7 +83,7 @@ async def enqueue(
 async def enqueue_each(
     connection: AsyncConnection, keys: Sequence[tuple[TupleKey, UUID | None]], *, takes_away: bool, step: int = 0
 ) -> list[Pending]:
-    """Enqueue keys as `enqueue` does, each with its own warehouse."""
+    """Enqueue keys as `enqueue` does. Each key has a warehouse of its own."""
     unique = dict(keys)
     if not unique:
         return []
@@ -245,7 +245,7 @@ async def waiting(connection: AsyncConnection, *terms: ColumnElement[bool]) -> l
 
 
 async def written_in(connection: AsyncConnection, transaction: int) -> list[Pending]:
-    """Return the undelivered keys of a transaction."""
+    """Return the undelivered keys that a transaction enqueued."""
     return await waiting(connection, outbox.c.written_in == transaction)
 
 

@@ -166,7 +166,7 @@ class TableBuilder:
         return next((s for s in self.snapshots if s.snapshot_id == snapshot_id), None)
 
     def finish(self, base_location: str | None) -> tuple[TableMetadata, tuple[str, ...]]:
-        """Return the new metadata, and the metadata files that its log no longer names.
+        """Return the new metadata, and the metadata files that its log does not contain any more.
 
         `base_location` is the file of `base`. It is added to the metadata log. Raises `InvalidTableUpdate` or
         `BadRequestException` if the result is not a consistent table.
@@ -210,7 +210,9 @@ class TableBuilder:
         return metadata, expired
 
     def _fill_create_defaults(self) -> None:
-        """Make the table unpartitioned and unsorted if a create commit set no spec or no sort order."""
+        """Make the table unpartitioned if a create commit set no partition spec, and unsorted if it set no sort
+        order.
+        """
         if self.spec_id is None:
             self.spec_id = UNPARTITIONED.spec_id
             if not any(spec.spec_id == self.spec_id for spec in self.specs):
