@@ -136,9 +136,10 @@ async def record(
 
 
 class StoredVerdict(NamedTuple):
-    """The verdict and its time, None unless they are for the current profile, and start and report of the last run.
+    """The verdict of a warehouse, and the start and report of its last run.
 
-    `version` is the version of the profile that the last run tried.
+    The verdict and its time are None unless they are for the current profile. `version` is the version of the profile
+    that the last run tested.
     """
 
     verdict: str | None
@@ -150,7 +151,7 @@ class StoredVerdict(NamedTuple):
 
 
 async def stored(connection: AsyncConnection, warehouse_id: UUID) -> StoredVerdict | None:
-    """Return what is stored about a warehouse; None if it does not exist."""
+    """Return the stored verdict and the last run of a warehouse. Return None if the warehouse does not exist."""
     statement = select(
         case((_CURRENT, warehouses.c.scope_verdict)).label("verdict"),
         case((_CURRENT, warehouses.c.scope_verdict_at)).label("verdict_at"),

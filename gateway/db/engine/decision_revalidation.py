@@ -31,7 +31,7 @@ _DECIDED_ANEW = 3
 
 
 class Revision(NamedTuple):
-    """The revisions of the server or of a warehouse. The server is always active, and has none of data policies."""
+    """The revisions of the server or of a warehouse. The server is always active, and has no data policy revision."""
 
     id: UUID
     revision: UUID

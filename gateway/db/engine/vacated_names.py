@@ -51,7 +51,7 @@ class TakenName(NamedTuple):
 
 
 async def taken(connection: AsyncConnection) -> Sequence[TakenName]:
-    """Return the restrictions of former holders of the names that this transaction gave to other objects."""
+    """Return the restrictions of the former objects whose names this transaction gave to other objects."""
     return await fetch_all(connection, TakenName, _TAKEN)
 
 

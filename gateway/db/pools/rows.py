@@ -19,7 +19,7 @@ RowType = TypeVar("RowType")
 
 
 def fields_of(kind: type[Any]) -> tuple[str, ...]:
-    """Return the names of the fields of a type of rows."""
+    """Return the names of the fields of a row type."""
     names = getattr(kind, "_fields", None) or getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__
     return tuple(names)
 
@@ -39,7 +39,10 @@ def require_fields(kind: type[Any], columns: Iterable[str]) -> None:
 
 
 def make_rows(kind: type[RowType], records: Iterable[Iterable[Any]]) -> list[RowType]:
-    """Return a row of this kind for each record of its values. `require_fields` compares their columns."""
+    """Return a row of this type for each record of values.
+
+    `require_fields` must have compared the columns with the fields of the type.
+    """
     make: Callable[[Iterable[Any]], RowType] | None = getattr(kind, "_make", None)
     return list(starmap(kind, records)) if make is None else [make(record) for record in records]
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve references to rows for the door, by one statement on the primary for each kind of reference."""
+"""Resolve references to rows for the door: one statement on the primary for each kind of reference."""

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions that every name resolution reads in addition to its rows: time, revisions, and roles of the caller."""
+"""SQL expressions that every name resolution reads beside its rows: the time, revisions, and the roles of the
+caller.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,10 @@ BETWEEN = "\x1e"
 
 
 class ClockRow(msgspec.Struct, frozen=True):
-    """What every resolution reads: the time, the server's revisions, and the caller (`_of_caller`).
+    """The columns that every resolution reads: the time, the server's revisions, and those about the caller
+    (`_of_caller`).
 
-    `absent` is [project id, ids of namespaces]: the location of the object that the statement did not find.
+    `absent` is [project id, ids of namespaces]: the location of the object if the statement did not find it.
     """
 
     now: datetime
@@ -60,7 +63,10 @@ class ClockRow(msgspec.Struct, frozen=True):
 
 
 class EngineRow(NamedTuple):
-    """What a resolution reads about an engine that acts for the caller. `delegations` and `probes` are JSON."""
+    """The columns that a resolution reads about an engine that acts for the caller.
+
+    `delegations` and `probes` are JSON.
+    """
 
     now: datetime
     revision: UUID
@@ -79,7 +85,7 @@ _now = _MOMENT.label("now")
 
 
 def caller_of(actor: Actor) -> dict[str, str]:
-    """Return the parameters that select the roles of the caller.
+    """Return the parameters by which statements select the roles of the caller.
 
     They are the principal and, for groups in the token, their provider and names. An assumed role replaces the caller
     and has no groups.
@@ -92,7 +98,7 @@ def caller_of(actor: Actor) -> dict[str, str]:
 
 
 def word(constant: str) -> ColumnElement[str]:
-    """Return a constant of this package as a literal of the statement."""
+    """Return a constant of this package as an SQL literal."""
     return literal_column(f"'{constant}'", Text)
 
 
@@ -127,7 +133,9 @@ def _roles_and_grants() -> tuple[CTE, ColumnElement[bool]]:
 
 
 def _by_group() -> ColumnElement[bool]:
-    """Match roles that correspond to a group in the token: those with the group's provider and name as their source."""
+    """Return the condition that a role maps to a group in the token: it has the group's provider, and its name as
+    source.
+    """
     groups = func.string_to_array(bindparam("groups", type_=Text), BETWEEN)
     return and_(roles.c.provider_id == bindparam("provider"), roles.c.source_id == any_(groups))
 
@@ -135,10 +143,10 @@ def _by_group() -> ColumnElement[bool]:
 def _of_caller(*, engine: bool = False) -> tuple[Label[Any], ...]:
     """Return the columns about the caller.
 
-    They are: the ids of the caller's roles, or null; the first expiry of a grant to the caller or to one of these
-    roles; id and project of the roles of groups in the token, or null; True if the caller is deactivated. With
-    `engine` also the live grants of `delegate` on the objects whose ids are `places`, or null, and the state of the
-    caller's probes as an engine in the warehouses among them, or null.
+    Without `engine`, they are: the ids of the caller's roles, or null; the first expiry of a grant to the caller or to
+    one of these roles; id and project of the roles of groups in the token, or null; True if the caller is deactivated.
+    With `engine` also the live grants of `delegate` on the objects whose ids are `places`, or null, and the state of
+    the caller's probes as an engine in the warehouses among them, or null.
     """
     every, theirs = _roles_and_grants()
     ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > _MOMENT, theirs)
@@ -156,7 +164,9 @@ def _of_caller(*, engine: bool = False) -> tuple[Label[Any], ...]:
 
 
 def _delegations(theirs: ColumnElement[bool]) -> Label[Any]:
-    """Return the column with type, id, principal type, expiry and limits of each grant (`delegate_grants` reads it)."""
+    """Return the column with type, id, principal type, expiry and limits of each grant, which `delegate_grants`
+    reads.
+    """
     each = func.jsonb_build_array(
         grants.c.object_type, grants.c.object_id, grants.c.principal_type, grants.c.expires_at, grants.c.acts_for
     )
@@ -167,7 +177,7 @@ def _delegations(theirs: ColumnElement[bool]) -> Label[Any]:
 
 
 def _probes() -> Label[Any]:
-    """Return the column with the state of each probe (`probe_states` reads it)."""
+    """Return the column with the state of each probe, which `probe_states` reads."""
     each = func.jsonb_build_array(
         engine_probes.c.warehouse_id,
         engine_probes.c.verdict,
@@ -228,14 +238,16 @@ ENGINE_CLOCK = DirectRead(
 
 
 def with_database_time(query: Select[Any]) -> Select[Any]:
-    """Left-join the query to `CLOCK`, so that the result has a row with the time when the query finds nothing."""
+    """Left-join the query to `CLOCK`, so that the result has one row, with the time, even if the query finds
+    nothing.
+    """
     found = query.subquery("found")
     clock = CLOCK.subquery("clock")
     return select(*clock.c, *found.c).select_from(clock.outerjoin(found, true()))
 
 
 def without_database_time(query: Select[Any]) -> Select[Any]:
-    """Return the query with the columns of `with_database_time`, of which those of `CLOCK` are null."""
+    """Return the query with the columns of `with_database_time`. Those of `CLOCK` are null."""
     found = query.subquery("found")
     columns: list[ColumnElement[Any]] = [null().label(name) for name in fields_of(ClockRow)]
     return select(*columns, *found.c)

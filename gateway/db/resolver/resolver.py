@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve references to rows for the door, by one statement on the primary for each kind of reference in the
-request.
-"""
+"""Resolve references to rows for the door: one statement on the primary for each kind of reference in the request."""
 
 from __future__ import annotations
 
@@ -78,7 +76,7 @@ from gateway.spans import spanned
 class DatabaseResolver:
     """Implements the door's resolver on PostgreSQL.
 
-    `probe_rules` state which engines are not trusted to enforce restrictions without a recent passed probe.
+    `probe_rules` determine which engines are not trusted to enforce restrictions without a recent passed probe.
     """
 
     def __init__(self, database: Database, *, probe_rules: ProbeRules | None = None) -> None:
@@ -90,7 +88,8 @@ class DatabaseResolver:
     async def resolve(self, requested: Sequence[refs.Ref], caller: Actor) -> Resolution:
         """Return the rows of `requested`, the time of the database, and the caller's roles. Absent objects have no row.
 
-        An object in an inactive warehouse has a row: the door decides if the operation needs an active one.
+        An object in an inactive warehouse has a row too: the door decides whether the operation needs an active
+        warehouse.
         """
         found: dict[refs.Ref, Resolved] = {}
         absent: dict[refs.Ref, AbsentLocation] = {}
@@ -146,10 +145,10 @@ class DatabaseResolver:
         )
 
     async def _engine_of(self, caller: Actor, principal: str, found: Iterable[Resolved]) -> EngineRow | None:
-        """Return the row about the engine that acts for the caller, with the first expiry of its grants, its grants of
-        `delegate` on the warehouses and projects of `found`, and its probes there; None without an engine.
+        """Return the row about the engine that acts for the caller; None if none does.
 
-        It is read after the revisions, so it is not older than they are.
+        It has the first expiry of the engine's grants, its grants of `delegate` on the warehouses and projects of
+        `found`, and its probes there. It is read after the revisions, so it is not older than they are.
         """
         engine = caller.engine_itself()
         if engine is None:
@@ -173,7 +172,7 @@ class DatabaseResolver:
 
     @spanned("postgresql.excerpts", lambda _self, ids: {"lakegate.objects": len(ids)})
     async def excerpts(self, ids: Sequence[UUID]) -> Mapping[UUID, Excerpt]:
-        """Read `excerpts_of` on the primary."""
+        """Return the result of `excerpts_of`, read on the primary."""
         if not ids:
             return {}
         rows = await self._database.read_all(EXCERPTS, {"ids": list(dict.fromkeys(ids))})
@@ -185,7 +184,7 @@ class DatabaseResolver:
 
     @spanned("postgresql.grant_expiries")
     async def grant_expiries(self, caller: Actor, *, after: datetime, until: datetime) -> Sequence[datetime]:
-        """Return the expiries, in order, of grants to the caller or its roles after `after` and up to `until`."""
+        """Return the expiries of grants to the caller or its roles, after `after` and up to `until`, in order."""
         parameters = {**caller_of(caller), "after": after, "until": until}
         return [row.expires_at.astimezone(UTC) for row in await self._database.read_all(GRANT_EXPIRIES, parameters)]
 
@@ -198,17 +197,17 @@ class DatabaseResolver:
     async def mapped_values(
         self, project_id: str, names: Sequence[str], user: str, roles: Sequence[str]
     ) -> Sequence[tuple[str, tuple[str, ...]]]:
-        """Return the values of mapping tables for a principal (`PolicyRows.mapped`)."""
+        """Return the values of a principal in mapping tables (`PolicyRows.mapped`)."""
         return await self._policies.mapped(project_id, names, user, roles)
 
     @spanned("postgresql.subjects_by_group", lambda _self, policy_ids, _: {"lakegate.objects": len(policy_ids)})
     async def subjects_by_group(self, policy_ids: Sequence[str], provider: str) -> frozenset[str]:
-        """Return the data policies with subjects by groups of the provider (`PolicyRows.subjects_by_group`)."""
+        """Return the data policies with subjects by groups of this provider (`PolicyRows.subjects_by_group`)."""
         return await self._policies.subjects_by_group(policy_ids, provider)
 
 
 def frequent_reads() -> list[tuple[DirectRead[Any], dict[str, Any]]]:
-    """Return the reads of frequent requests, with parameters that find nothing."""
+    """Return the reads of frequent requests, each with parameters that match no row, to prepare them."""
     warehouse, namespace = UUID(int=0), Namespace(("-",))
     requested: list[refs.Ref] = [
         refs.WarehouseNameRef("-", "-"),
@@ -230,10 +229,11 @@ def _in_question(
     found: Mapping[refs.Ref, Resolved],
     absent: Mapping[refs.Ref, AbsentLocation],
 ) -> tuple[tuple[str, str], ...]:
-    """Return (id, project id) of those roles of the token's groups that belong to the projects of the references.
+    """Return (role id, project id) of the roles by token groups that belong to the projects of the references.
 
-    If no reference belongs to a project, all roles are returned if every reference was found, else none: then the
-    request is refused anyway, and the number of groups must not distinguish an absent object from an invisible one.
+    If no reference belongs to a project, return all such roles if every reference was found, and none otherwise. In the
+    latter case the request is refused anyway, and the number of groups must not distinguish an absent object from an
+    invisible one.
     """
     if not by_group:
         return ()
@@ -251,7 +251,7 @@ def _assumed(actor: Actor) -> tuple[str, ...]:
 async def _read_several(
     connection: AsyncConnection, kind: Lookup, some: Sequence[refs.Ref], caller_parameters: dict[str, str]
 ) -> tuple[ClockRow, dict[refs.Ref, Resolved]]:
-    """Return (a row with the time, the rows of these references of one kind). One statement reads them."""
+    """Return (a row with the time, the rows of these references of one kind), read by one statement."""
     (query, columns), row_type = SEVERAL[kind], STATEMENTS[kind].kind or ClockRow
     requested = [tuple(parameters_of(ref).values())[: len(columns)] for ref in some]
     labelled = [column.label(f"key_{number}") for number, column in enumerate(columns)]
@@ -270,7 +270,9 @@ async def _read_several(
 
 
 def _is_below_requested(ref: refs.Ref, row: Resolved) -> bool:
-    """Return False for a namespace in another warehouse than its reference names. The lookup is by id alone."""
+    """Return False for a namespace that is not in the warehouse of its reference, because it is looked up by id
+    alone.
+    """
     if not isinstance(ref, refs.NamespaceIdRef) or not isinstance(row, ResolvedNamespace):
         return True
     return ref.warehouse_id in (None, row.warehouse.id)

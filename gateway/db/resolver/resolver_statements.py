@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statement for each kind of reference: its lookup columns, and the path in which an absent object would be."""
+"""The statement for each kind of reference: the columns for the lookup, and the path in which an absent object would
+be.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,10 @@ _TABLE = (
 
 
 class WarehouseRow(ClockRow, frozen=True):
-    """A warehouse, in a row of `with_database_time`. `w_id` is a UUID. If the statement found nothing, all are None."""
+    """The columns of `with_database_time` and of a warehouse.
+
+    `w_id` is a UUID. If the statement found nothing, all columns of the warehouse are None.
+    """
 
     w_id: Any
     w_project_id: str
@@ -94,7 +99,10 @@ class NamespaceRow(WarehouseRow, frozen=True):
 
 
 class TabularRow(NamespaceRow, frozen=True):
-    """A table, view or generic table, with its namespace. `t_format` is that of a generic table, which has no file."""
+    """A table, view or generic table, with its namespace.
+
+    `t_format` is set for a generic table, which has no metadata file.
+    """
 
     t_id: Any
     t_name: str
@@ -111,8 +119,9 @@ def _direct(query: Select[Any], kind: type[ClockRow]) -> DirectRead[ClockRow]:
 
 
 def _named_direct(query: Select[Any], kind: type[ClockRow], key: str) -> DirectRead[ClockRow]:
-    """Return a read as `_direct` does, for a reference by path. For an absent object it also reads its would-be
-    containers.
+    """Return a read as `_direct` does, for a reference by path.
+
+    If the object is absent, the read also returns the containers that it would have.
     """
     above = namespaces.c.path_key == any_(func.string_to_array(bindparam("above_keys", type_=Text), BETWEEN))
     path = (
@@ -131,7 +140,10 @@ _NO_PATH = literal_column("cast('[]' as jsonb)", JSONB)
 def _located_direct(
     query: Select[Any], kind: type[ClockRow], key: str, path: ColumnElement[Any] = _NO_PATH
 ) -> DirectRead[ClockRow]:
-    """Return a read as `_direct` does. For an absent object it also reads the project of the warehouse, and `path`."""
+    """Return a read as `_direct` does.
+
+    For an absent object it also returns the project of the warehouse, and `path`.
+    """
     always = with_database_time(query)
     where = (
         select(func.jsonb_build_array(warehouses.c.project_id, path))
@@ -150,12 +162,14 @@ _NAMESPACES = select(*_WAREHOUSE, *_NAMESPACE).join_from(
 
 
 def table_columns(kind: str = "table") -> Select[Any]:
-    """Return the select of live tables of a kind, neither staged nor dropped, with their namespaces and warehouses."""
+    """Return the select of live tables of this kind (neither staged nor dropped), with their namespaces and
+    warehouses.
+    """
     return _kept_columns(kind).where(tables.c.deleted_at.is_(None))
 
 
 def _kept_columns(kind: str) -> Select[Any]:
-    """Return the select as `table_columns` does, also for dropped tables that can be restored."""
+    """Return the select of `table_columns` that also finds dropped tables that can be restored."""
     return (
         select(*_WAREHOUSE, *_NAMESPACE, *_TABLE)
         .join_from(tables, namespaces, namespaces.c.id == tables.c.namespace_id)
@@ -183,7 +197,7 @@ Lookup = type[refs.Ref] | tuple[refs.ObjectType, str]
 
 
 def lookup_of(ref: refs.Ref) -> Lookup:
-    """Return the lookup of a reference: the key of STATEMENTS and SEVERAL."""
+    """Return the kind of lookup that a reference needs: the key of STATEMENTS and SEVERAL."""
     if isinstance(ref, refs.TabularRef):
         return ref.type, "name" if ref.named else "kept" if ref.dropped else "id"
     return type(ref)
@@ -203,10 +217,11 @@ _Outside = tuple[Select[Any], dict[str, Column[Any]], type[ClockRow]]
 
 
 def _outside(card: Card) -> Iterator[tuple[type[refs.Ref], _Outside]]:
-    """Yield (type of references, (select, lookup columns by parameter, type of its rows)) of an object type outside of
-    warehouses. The rows have the fields of the card's row after those of `ClockRow`.
+    """Yield (type of references, (select, lookup columns by parameter, type of its rows)) for a type outside of
+    warehouses.
 
-    Objects are looked up by their id, or by their name in the project of a warehouse. There is one server.
+    A row has the fields of `ClockRow`, and then those of the card's row. Objects are looked up by their id, or by their
+    name in the project of a warehouse. There is only one server.
     """
     table = TABLES[card.type]
     columns: Mapping[str, ColumnElement[Any]] = {**table.c, "bootstrapped": _BOOTSTRAPPED}
@@ -286,7 +301,10 @@ SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
 
 
 def parameters_of(ref: refs.Ref) -> dict[str, Any]:
-    """Return the parameters of the statement for `ref`. The first are the values of its lookup columns in `SEVERAL`."""
+    """Return the parameters of the statement for `ref`.
+
+    They begin with the values of its lookup columns in `SEVERAL`.
+    """
     match ref:
         case refs.TabularRef() if ref.named:
             return {**ref.lookup(), "above_keys": _keys_above(ref.identifier.namespace)}
@@ -297,6 +315,6 @@ def parameters_of(ref: refs.Ref) -> dict[str, Any]:
 
 
 def _keys_above(namespace: Namespace | None) -> str:
-    """Return the keys of a namespace and of all namespaces above it, as one text."""
+    """Return the keys of a namespace and of all namespaces above it, joined to one text."""
     levels = () if namespace is None else namespace.levels
     return BETWEEN.join(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))

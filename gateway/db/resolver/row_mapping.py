@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert rows of the resolver's statements into objects, and compute the containers of absent objects.
+"""Convert result rows of the resolver's queries into `Resolved…` objects, and find the containers of absent objects.
 
-Checks of an absent object use as deep a path in the hierarchy as checks of an invisible one, so that both take the same
+Checks of an absent object use as many levels of the hierarchy as checks of an invisible one, so that both take the same
 time.
 """
 
@@ -34,17 +34,20 @@ from gateway.storage.registry import stored_profile
 
 
 def is_in_a_warehouse(ref: refs.Ref) -> bool:
-    """Return True for a reference to an object in a warehouse. It contains the path of the object, or the warehouse."""
+    """Return True if the object of the reference is in a warehouse.
+
+    The reference contains its path, or the warehouse.
+    """
     return isinstance(ref, refs.NamespaceRef | refs.NamespaceIdRef | refs.TabularRef)
 
 
 async def read_absent_locations(
     connection: AsyncConnection, some: Sequence[refs.Ref]
 ) -> dict[refs.Ref, AbsentLocation]:
-    """Return the warehouse and the deepest existing namespace in which each object would be.
+    """Return the warehouse and the deepest existing namespace in which each absent object would be.
 
-    One statement reads all paths. A reference by id has no path: its namespaces are unknown. A reference that names no
-    warehouse, or one that does not exist, is left out.
+    One statement reads all paths. A reference by id has no path, so its namespaces are unknown. A reference is left out
+    if it contains no warehouse, or one that does not exist.
     """
     ways = {ref: way for ref in some if (way := _above(ref)) is not None}
     keys = list(dict.fromkeys((warehouse, key) for warehouse, above in ways.values() for key in above))
@@ -61,9 +64,9 @@ async def read_absent_locations(
 
 
 def _above(ref: refs.Ref) -> tuple[UUID, tuple[str, ...]] | None:
-    """Return the warehouse of a reference and the keys of the namespaces above its object, from the top level down.
+    """Return the warehouse of a reference, and the keys of the namespaces above its object from the top level down.
 
-    None for a reference without a warehouse.
+    Return None for a reference without a warehouse.
     """
     match ref:
         case refs.TabularRef(key=UUID()):
@@ -100,7 +103,7 @@ Row = TypeVar("Row", bound=Resolved)
 
 
 def row_from(kind: type[Row], row: ClockRow) -> Row:
-    """Return the object of a row that has the fields of its type as columns."""
+    """Return the object of type `kind` from a row whose columns are the fields of that type."""
     return kind(**{name: getattr(row, name) for name in kind.__struct_fields__})
 
 

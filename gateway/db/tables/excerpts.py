@@ -45,7 +45,10 @@ async def document_values(kind: str, metadata_location: str | None, metadata: by
 
 
 class StoredExcerpt(NamedTuple):
-    """The excerpt of a table's or view's current document; None if an earlier version's gateway wrote the document."""
+    """The excerpt of the current document of a table or view.
+
+    It is None if a gateway of an earlier version wrote the document.
+    """
 
     id: UUID
     metadata_location: str

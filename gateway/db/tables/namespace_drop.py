@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drop a namespace with its contents, with few statements and in one transaction.
+"""Drop a namespace with its contents in one transaction, using few statements.
 
 Every namespace of the tree is locked before its contents are read. Each concurrent create, drop, rename or restore
-locks the namespace of its object. So it either ended before and is found, or starts later and finds its namespace gone.
+locks the namespace of its object. So it either ended before and is found, or starts later and finds that its namespace
+is gone.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ from gateway.db.tuples.outbox import Pending
 
 
 class Tabular(NamedTuple):
-    """A table, view or generic table of a tree. `gc_enabled` is the property `gc.enabled`. `adopted` is True for a
-    generic table whose files existed before it.
+    """A table, view or generic table of a tree. `gc_enabled` is the property `gc.enabled`.
+
+    `adopted` is True for a generic table at whose creation its files existed already.
     """
 
     id: UUID
@@ -55,7 +57,7 @@ class Tabular(NamedTuple):
 
 
 class _Drop(NamedTuple):
-    """The request of an earlier drop: what to do with the files, and the last metadata file."""
+    """What an earlier drop requested for the files, and the last metadata file."""
 
     entity_id: UUID
     files: str | None
@@ -94,7 +96,7 @@ _TABULARS = text(
 
 
 async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | None:
-    """Lock the namespace and its contents. Return None if it was deleted or moved."""
+    """Lock the namespace and its contents. Return None if the namespace was deleted or moved."""
     await namespace_move.lock_subtrees(connection, at.warehouse.id)
     top = await fetch_optional(connection, TreeNamespace, spaces.LOCKED.where(namespaces.c.id == at.id))
     if top is None or not spaces.is_still(top, at):
@@ -112,8 +114,8 @@ async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | Non
 async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[Tabular], by: str) -> list[Pending]:
     """Delete the tree, schedule the deletion of the files of `purged`, and enqueue the deletion of its tuples.
 
-    An earlier drop of an object may have requested that its files be deleted; this is scheduled too. Otherwise its last
-    metadata file is recorded as pending, so that it is deleted.
+    If an earlier drop of an object requested the deletion of its files, this is scheduled too. Otherwise the last
+    metadata file of the object is recorded as pending, so that it is deleted.
     """
     ids = [row.id for row in tree.tabulars]
     cancelled = await _cancel_tasks(connection, ids)
@@ -135,12 +137,18 @@ async def remove(connection: AsyncConnection, tree: Tree, *, purged: Sequence[Ta
 
 
 def _among(column: Column[Any], ids: Sequence[UUID]) -> ColumnElement[bool]:
-    """Match the column with the ids as one parameter: PostgreSQL accepts 32,767 parameters for a statement."""
+    """Return the condition that the column has one of the ids.
+
+    They are one parameter, because a statement has at most 32,767.
+    """
     return column == any_(cast(list(ids), ARRAY(PostgresUUID(as_uuid=True))))
 
 
 async def _cancel_tasks(connection: AsyncConnection, ids: Sequence[UUID]) -> Sequence[_Drop]:
-    """Cancel the tasks that would delete these rows. Return the requests of their drops."""
+    """Cancel the tasks that would delete these rows.
+
+    Return what their drops requested (entity_id, files, last_file).
+    """
     statement = (
         update(tasks)
         .where(

@@ -78,7 +78,7 @@ def _below(parent_id: UUID, name: str) -> ColumnElement[list[str]]:
 
 
 class LockedNamespace(NamedTuple):
-    """The place of a namespace whose row is locked."""
+    """The location of a namespace whose row is locked."""
 
     id: UUID
     path_key: str
@@ -86,7 +86,7 @@ class LockedNamespace(NamedTuple):
 
 
 class TreeNamespace(NamedTuple):
-    """A locked namespace of a tree that is dropped or moved."""
+    """A locked namespace in a tree that is dropped or moved."""
 
     id: UUID
     parent_id: UUID | None
@@ -106,8 +106,9 @@ LOCKED_CHILDREN: Final = LOCKED.where(
 
 
 class Obstacles(NamedTuple):
-    """What prevents the deletion of a namespace. It is `filled` if it contains something, and has `kept` objects that
-    were dropped and can be restored.
+    """What prevents the deletion of a namespace.
+
+    It is `filled` if it contains something, and has `kept` objects if it contains dropped ones that can be restored.
     """
 
     protected: bool

@@ -70,7 +70,10 @@ async def retired_by(connection: AsyncConnection, table_id: UUID, principal: str
 
 
 class LastLocation(NamedTuple):
-    """The last location of a table or view, with its owners. `known` is True if the user row of the caller is older."""
+    """The last location of a table or view, with its owners.
+
+    `known` is True if the user row of the caller is older than the location.
+    """
 
     location: str
     location_key: str

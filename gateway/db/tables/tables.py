@@ -189,8 +189,10 @@ class StagedRow(NamedTuple):
 
 
 class DroppingRow(NamedTuple):
-    """A table or view that is to be dropped. `keep_seconds` is the time for which its warehouse keeps dropped objects,
-    None if it does not. `keeps_files` is true if the warehouse keeps the files of a drop that does not say so.
+    """A table or view that is to be dropped.
+
+    `keep_seconds` is the time for which its warehouse keeps dropped objects, None if it does not. `keeps_files` is true
+    if the warehouse keeps the files of a drop without `purgeRequested`.
     """
 
     namespace_id: UUID
@@ -211,7 +213,7 @@ class Pointer(NamedTuple):
 
 
 class LockedRow(NamedTuple):
-    """The place of a locked table or view, its protection and version."""
+    """The location of a locked table or view, its protection and version."""
 
     namespace_id: UUID
     name_key: str

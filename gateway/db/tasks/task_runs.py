@@ -81,7 +81,7 @@ class Task:
 
 
 class _Due(NamedTuple):
-    """A task before its start by a worker."""
+    """A task before a worker starts it."""
 
     id: UUID
     queue: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the tickets of changes that wait for approval. Every time is that of the database's clock."""
+"""Statements on the tickets of changes that wait for approval. All times are by the database's clock."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NewTicket:
 
 
 class TicketHead(NamedTuple):
-    """The part of a ticket that decides who sees it."""
+    """The part of a ticket that determines which principals see it."""
 
     id: UUID
     object_type: str
@@ -58,10 +58,10 @@ _HEADS: Final = select(*columns_for(TicketHead, change_tickets))
 
 
 async def open_ticket(connection: AsyncConnection, new: NewTicket, *, lifetime: float) -> ChangeTicket:
-    """Return the open ticket of this change, or make one that is pending for `lifetime` seconds.
+    """Return the open ticket of this change. If there is none, make one that is pending for `lifetime` seconds.
 
-    A ticket whose time is over lapses, and so does one whose reasons do not include the new ones: its approver was
-    asked another question.
+    A ticket lapses when its time is over. It also lapses if its reasons do not include all of the new ones, because its
+    approver did not decide about these.
     """
     of_change = and_(change_tickets.c.digest == new.digest, _OPEN)
     reasons = cast(literal(list(new.reasons), ARRAY(Text)), ARRAY(Text))
@@ -94,7 +94,7 @@ async def open_ticket(connection: AsyncConnection, new: NewTicket, *, lifetime: 
 async def use(connection: AsyncConnection, id: UUID) -> bool:
     """Mark an approved ticket as used, in the transaction of its change. Return False if it is not approved any more.
 
-    A concurrent transaction waits here for the first one and then gets False, so an approval is used once.
+    A concurrent transaction waits here for the first one and then gets False, so an approval is used only once.
     """
     result = await connection.execute(
         update(change_tickets)
@@ -111,7 +111,8 @@ async def use(connection: AsyncConnection, id: UUID) -> bool:
 async def decide(
     connection: AsyncConnection, id: UUID, *, status: TicketStatus, by: str, comment: str | None, lifetime: float
 ) -> bool:
-    """Approve or reject a pending ticket; the decision holds for `lifetime` seconds. Return False if it is not pending.
+    """Approve or reject a pending ticket. The decision is valid for `lifetime` seconds. Return False if it is not
+    pending.
 
     The requester of the change cannot decide about it.
     """
@@ -131,14 +132,14 @@ async def decide(
 
 
 async def get(connection: AsyncConnection, warehouse_id: UUID, id: UUID) -> ChangeTicket | None:
-    """Return the ticket of a warehouse, or None."""
+    """Return the ticket with this id in the warehouse, or None."""
     where = (change_tickets.c.warehouse_id == warehouse_id, change_tickets.c.id == id)
     row = (await connection.execute(select(*_columns()).where(*where))).one_or_none()
     return None if row is None else msgspec.convert(row, ChangeTicket, from_attributes=True)
 
 
 async def head(connection: AsyncConnection, warehouse_id: UUID, id: UUID) -> TicketHead | None:
-    """Return the head of the ticket of a warehouse, or None."""
+    """Return the head of the ticket with this id in the warehouse, or None."""
     where = (change_tickets.c.warehouse_id == warehouse_id, change_tickets.c.id == id)
     return await fetch_optional(connection, TicketHead, _HEADS.where(*where))
 
@@ -146,7 +147,10 @@ async def head(connection: AsyncConnection, warehouse_id: UUID, id: UUID) -> Tic
 async def summaries(
     connection: AsyncConnection, ids: Sequence[UUID], *, status: TicketStatus | None
 ) -> Sequence[ChangeTicketSummary]:
-    """Return these tickets without their updates, oldest first. Those that lost the `status` are left out."""
+    """Return these tickets without their updates, oldest first.
+
+    Tickets that no longer have the `status` are left out.
+    """
     if not ids:
         return []
     terms: list[ColumnElement[bool]] = [change_tickets.c.id.in_(list(ids))]
@@ -165,9 +169,7 @@ async def page(
     after: UUID | None,
     limit: int,
 ) -> Sequence[TicketHead]:
-    """Return heads of tickets of a warehouse, oldest first. `after` is the id of the last row of the page
-    before.
-    """
+    """Return the heads of tickets in a warehouse, oldest first. The page starts after the id `after`."""
     terms: list[ColumnElement[bool]] = [change_tickets.c.warehouse_id == warehouse_id]
     if status is not None:
         terms.append(_status() == status.value)
@@ -177,7 +179,7 @@ async def page(
 
 
 async def waiting(connection: AsyncConnection, warehouse_id: UUID, principal: str) -> int:
-    """Return the number of pending tickets that a principal has in a warehouse."""
+    """Return the number of pending tickets that a principal requested in a warehouse."""
     terms = (
         change_tickets.c.warehouse_id == warehouse_id,
         change_tickets.c.principal == principal,
@@ -204,7 +206,7 @@ def _columns() -> Sequence[ColumnElement[Any]]:
 
 
 def _status() -> ColumnElement[str]:
-    """Return the status by the clock: an open ticket whose time is over has lapsed."""
+    """Return the current status as an SQL expression: an open ticket whose time is over has lapsed."""
     expired = and_(_OPEN, change_tickets.c.expires_at <= _NOW)
     return case((expired, TicketStatus.LAPSED.value), else_=change_tickets.c.status)
 

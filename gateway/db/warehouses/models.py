@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on relationship models: the recorded ones, the active one, and the progress of the tuples of the next one.
+"""Statements on relationship models: the recorded models, the active one, and the migration of tuples to the next one.
 
 A row of PostgreSQL selects the active model; the order of models in OpenFGA has no effect. So a new model is written
 without replacing the old one, is used only after the switch, and can be rolled back.
@@ -47,7 +47,7 @@ class RecordedModel:
 
 @dataclass(frozen=True, slots=True)
 class ActiveModel:
-    """The model that serves since `switched_at`, and its predecessor (None for the first)."""
+    """The model that checks use since `switched_at`, and its predecessor (None for the first model)."""
 
     model_id: str
     store_id: str
@@ -60,7 +60,7 @@ class ActiveModel:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """Progress of a tuple step: it is done, or done up to `cursor`."""
+    """The progress of a step that migrates tuples: it is done, or done up to `cursor`."""
 
     cursor: str | None
     done: bool
@@ -88,12 +88,12 @@ _ACTIVE = DirectRead(
 
 
 async def active_model(connection: AsyncConnection) -> ActiveModel | None:
-    """Return the model that serves, None before the first `lakegate migrate`."""
+    """Return the model that checks use. Return None before the first `lakegate migrate`."""
     return await fetch_optional(connection, ActiveModel, _ACTIVE.statement)
 
 
 async def read_active_model(database: Database) -> ActiveModel | None:
-    """Return the model that serves, as `active_model` does. Raises DatabaseUnavailable."""
+    """Return the result of `active_model`. Raises DatabaseUnavailable."""
     rows = await database.read_all(_ACTIVE, {})
     return rows[0] if rows else None
 
@@ -101,7 +101,7 @@ async def read_active_model(database: Database) -> ActiveModel | None:
 async def record(
     connection: AsyncConnection, *, model_id: str, store_id: str, version: str, content_hash: str, by: str
 ) -> bool:
-    """Record a model that was written to OpenFGA. Recording it again changes nothing and returns False."""
+    """Record a model that was written to OpenFGA. If it is already recorded, change nothing and return False."""
     values = {"model_id": model_id, "store_id": store_id, "version": version, "content_hash": content_hash}
     result = await connection.execute(
         upsert(relationship_models).values(**values, recorded_by=by).on_conflict_do_nothing(index_elements=["model_id"])
@@ -116,10 +116,10 @@ async def recorded(connection: AsyncConnection) -> Sequence[RecordedModel]:
 
 
 async def switch(connection: AsyncConnection, *, to: str, expected: str | None, by: str) -> None:
-    """Let the model `to` serve from the end of this transaction on.
+    """Let checks use the model `to` from the end of this transaction on.
 
     The server's revision changes, so no cached decision of the old model is used again. Raises SwitchedMeanwhile unless
-    `expected` serves (None: no model serves yet).
+    `expected` is the active model (None: there is none yet).
     """
     await connection.execute(select(func.pg_advisory_xact_lock(_ONE_SWITCH_AT_A_TIME)))
     serving = await active_model(connection)
@@ -132,7 +132,7 @@ async def switch(connection: AsyncConnection, *, to: str, expected: str | None, 
 
 
 async def step_progress(connection: AsyncConnection, model_id: str, step: str) -> StepProgress:
-    """Return the progress of a step of the migration to a model."""
+    """Return the progress of a step in the migration to a model."""
     statement = select(model_steps).where(model_steps.c.model_id == model_id, model_steps.c.step == step)
     row = (await connection.execute(statement)).one_or_none()
     return StepProgress(None, False) if row is None else StepProgress(row.cursor, row.done_at is not None)
@@ -150,7 +150,9 @@ async def advance_step(connection: AsyncConnection, model_id: str, step: str, cu
 
 
 async def undelivered(connection: AsyncConnection, pending: Sequence[Pending]) -> int:
-    """Return the number of these keys that are still in the outbox: refused by OpenFGA, or not yet settled."""
+    """Return the number of these keys that are still in the outbox, because OpenFGA refused them or they are not
+    settled.
+    """
     statement = select(func.count()).select_from(outbox).where(outbox.c.id.in_([row.id for row in pending]))
     return int((await connection.execute(statement)).scalar_one())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the row of the server. There is exactly one."""
+"""Statements on the row of the server. There is exactly one such row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOME = "select (select system_identifier from pg_control_system())::text || '/'
 
 
 class RestoredDatabase(Exception):
-    """The database was restored from a backup or moved after a gateway served it, and was not yet reconciled."""
+    """The database was restored from a backup, or moved, after a gateway served it, and was not reconciled since."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -29,19 +29,19 @@ class RestoredDatabase(Exception):
 
 
 async def require_same_database(connection: AsyncConnection) -> None:
-    """Raise RestoredDatabase if the database is not where a gateway last served it."""
+    """Raise RestoredDatabase if the database is not the one that a gateway last served."""
     stored = (await connection.execute(select(server.c.home))).scalar_one_or_none()
     if stored is not None and stored != (await connection.execute(text(_HOME))).scalar_one():
         raise RestoredDatabase
 
 
 async def settle(connection: AsyncConnection) -> None:
-    """Record the current identity of the database."""
+    """Record the current identity of the database as that which a gateway serves."""
     await connection.execute(update(server).values(home=(await connection.execute(text(_HOME))).scalar_one()))
 
 
 async def ensure(connection: AsyncConnection, id: UUID | None) -> UUID:
-    """Return the id of the server row, and create the row at the first start.
+    """Return the id of the server row. Create the row at the first start.
 
     Raises ValueError if `id` is configured and another id is stored.
     """
@@ -60,13 +60,13 @@ async def ensure(connection: AsyncConnection, id: UUID | None) -> UUID:
 
 
 async def stored_id(connection: AsyncConnection) -> UUID | None:
-    """Return the id of the server row; None without a row."""
+    """Return the id in the server row. Return None if there is no row."""
     id: UUID | None = (await connection.execute(select(server.c.id))).scalar_one_or_none()
     return id
 
 
 async def claim_bootstrap(connection: AsyncConnection, user_id: str) -> bool:
-    """Mark the server as bootstrapped. Return False if it was before, or if only another user may bootstrap it.
+    """Mark the server as bootstrapped. Return False if it already is, or if only another user may bootstrap it.
 
     Of two concurrent calls, one waits for the other and returns False.
     """
@@ -84,5 +84,5 @@ async def needs_bootstrap(connection: AsyncConnection) -> bool:
 
 
 async def reopen_bootstrap(connection: AsyncConnection, user_id: str | None) -> None:
-    """Allow one more bootstrap, by this user only if one is given."""
+    """Allow one more bootstrap. If a user is given, only this user may do it."""
     await connection.execute(update(server).values(bootstrapped_at=None, bootstrap_for=user_id))

@@ -105,13 +105,16 @@ async def create(
 
 
 async def claim_base(connection: AsyncConnection, base_key: str) -> bool:
-    """Return `base_is_free`, and lock all storage bases against other claims until the transaction ends."""
+    """Lock all storage bases against other claims until the transaction ends. Return `base_is_free` for this one."""
     await connection.execute(select(func.pg_advisory_xact_lock(_STORAGE_BASES)))
     return await base_is_free(connection, base_key)
 
 
 async def base_is_free(connection: AsyncConnection, base_key: str, *, except_id: UUID | None = None) -> bool:
-    """Return True if no warehouse of any project, except `except_id`, has a base equal to, above or below this one."""
+    """Return True if the base does not equal, contain or lie inside of that of any other warehouse of any project.
+
+    The warehouse `except_id` is not considered.
+    """
     statement = select(literal(1)).where(
         func.starts_with(warehouses.c.base_key, base_key) | func.starts_with(literal(base_key), warehouses.c.base_key)
     )
@@ -121,33 +124,34 @@ async def base_is_free(connection: AsyncConnection, base_key: str, *, except_id:
 
 
 async def name_is_free(connection: AsyncConnection, project_id: str, name: str) -> bool:
-    """Return True if no warehouse of the project has this name, irrespective of letter case."""
+    """Return True if no warehouse of the project has this name, ignoring letter case."""
     taken = select(literal(1)).where(warehouses.c.project_id == project_id, warehouses.c.name_key == fold(name))
     return (await connection.execute(taken)).one_or_none() is None
 
 
 async def of_project(connection: AsyncConnection, project_id: str, *, active: Sequence[bool]) -> list[WarehouseRow]:
-    """Return the project's warehouses with one of the given states, ordered by name."""
+    """Return the project's warehouses whose state is among `active`, ordered by name."""
     statement = select(warehouses).where(warehouses.c.project_id == project_id, warehouses.c.active.in_(list(active)))
     return _rows(await connection.execute(statement.order_by(warehouses.c.name_key)))
 
 
 async def get(connection: AsyncConnection, id: UUID) -> WarehouseRow | None:
-    """Return the warehouse's row, None if it does not exist."""
+    """Return the warehouse's row. Return None if it does not exist."""
     return next(iter(_rows(await connection.execute(select(warehouses).where(warehouses.c.id == id)))), None)
 
 
 async def locked(connection: AsyncConnection, id: UUID, *, to_delete: bool = False) -> WarehouseRow | None:
     """Return the row as `get` does, and lock the warehouse against changes until the transaction ends.
 
-    With `to_delete`, no row that refers to it can be inserted either: such a transaction waits and finds it deleted.
+    With `to_delete`, no row that refers to the warehouse can be inserted either: such a transaction waits, and then
+    finds the warehouse deleted.
     """
     statement = select(warehouses).where(warehouses.c.id == id).with_for_update(key_share=not to_delete)
     return next(iter(_rows(await connection.execute(statement))), None)
 
 
 async def update(connection: AsyncConnection, id: UUID, values: Mapping[str, object]) -> WarehouseRow:
-    """Change a warehouse that is `locked`, and return its row. Raises NameTaken."""
+    """Change a warehouse that `locked` has locked, and return its row. Raises NameTaken."""
     named = {"name_key": fold(str(values["name"]))} if "name" in values else {}
     changed = update_of(warehouses).where(warehouses.c.id == id)
     changed = changed.values(**values, **named, updated_at=func.clock_timestamp())
@@ -172,7 +176,7 @@ async def unfinished(connection: AsyncConnection, id: UUID) -> bool:
 
 
 async def give_up_unfinished(connection: AsyncConnection, id: UUID) -> tuple[list[str], list[str]]:
-    """Delete active tasks and pending files, in the transaction that deletes the warehouse.
+    """Delete active tasks and pending metadata files, in the transaction that deletes the warehouse.
 
     Return (the locations whose files were to be deleted, the pending metadata files). A worker that runs one of the
     tasks gets TaskLost.
@@ -186,12 +190,12 @@ async def give_up_unfinished(connection: AsyncConnection, id: UUID) -> tuple[lis
 
 
 async def is_empty(connection: AsyncConnection, id: UUID) -> bool:
-    """Return True if the warehouse contains no namespace; all other contents are in namespaces."""
+    """Return True if the warehouse contains no namespace. All other contents are in namespaces."""
     return (await connection.execute(select(exists().where(namespaces.c.warehouse_id == id)))).scalar_one() is False
 
 
 async def delete(connection: AsyncConnection, id: UUID) -> None:
-    """Delete a warehouse that is `locked` to delete, is empty and has nothing unfinished.
+    """Delete an empty warehouse that `locked` has locked with `to_delete`, and that has nothing unfinished.
 
     Rows about the warehouse that are not content are deleted with it (`on delete cascade`). Call
     `ownership.record_deleted` in the same transaction afterwards.
