@@ -75,7 +75,7 @@ test-policies: setup ## Run the tests of the relationship model and the policies
 test-services: setup ## Run the tests on a running stack: PostgreSQL, OpenFGA, OPA, an object store, an identity provider
 	$(BIN)/python -m tests.stages services --processes $(PROCESSES)
 
-test-generated: setup ## Generated and enumerated requests on a running stack: fuzzing, the golden matrix, differential tests
+test-generated: setup ## Attacks, and generated or enumerated requests, on a running stack: fuzzing, the golden matrix, differential tests
 	$(BIN)/python -m tests.stages generated --processes $(PROCESSES)
 
 test-servers: setup ## Servers that start, restart, are restored or replaced: migrations, replicas, reconciliation

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,12 +58,15 @@ _ON_A_STACK = ("tests/contract", "tests/security", "tests/integration")
 STAGES: Mapping[str, Stage] = {
     "unit": Stage(("tests/unit", "tests/access"), "not long"),
     "policies": Stage(("tests/policies",), "not long"),
-    "services": Stage(_ON_A_STACK, "not long and not chaos and not servers and not generated"),
-    "generated": Stage(_ON_A_STACK, "not long and generated and not servers and not chaos"),
+    "services": Stage(_ON_A_STACK, "not long and not chaos and not servers and not generated and not attack"),
+    "generated": Stage(_ON_A_STACK, "not long and (generated or attack) and not servers and not chaos"),
     "servers": Stage(_ON_A_STACK, "not long and servers and not chaos"),
     "engines": Stage(("tests/e2e",), "not long"),
     "chaos": Stage(_ON_A_STACK, "not long and chaos"),
 }
+
+#: Directories whose tests all get a mark from their conftest.py.
+_OF_DIRECTORIES = {"tests/security": {"attack"}}
 
 _MARK = re.compile(r"\bmark\.(\w+)")
 _OF_ALL_TESTS = re.compile(r"^pytestmark = .*", re.MULTILINE)
@@ -71,14 +74,20 @@ _OF_ALL_TESTS = re.compile(r"^pytestmark = .*", re.MULTILINE)
 
 def files_of(stage: Stage) -> list[str]:
     """Return the files that may have a test of the stage: each process would import the others in vain."""
-    files = (file for path in stage.paths for file in sorted((_ROOT / path).rglob("test_*.py")))
-    return [str(file.relative_to(_ROOT)) for file in files if may_select(stage.marks, file.read_text())]
+    files = ((path, file) for path in stage.paths for file in sorted((_ROOT / path).rglob("test_*.py")))
+    return [
+        str(file.relative_to(_ROOT))
+        for path, file in files
+        if may_select(stage.marks, file.read_text(), _OF_DIRECTORIES.get(path, set()))
+    ]
 
 
-def may_select(marks: str, text: str) -> bool:
-    """Return False if an expression of marks selects no test of a file with this text, which names all their marks."""
+def may_select(marks: str, text: str, of_directory: Set[str] = frozenset()) -> bool:
+    """Return False if an expression of marks selects no test of a file with this text, which names all their marks but
+    those `of_directory`.
+    """
     expression = Expression.compile(marks)
-    of_all = {name for line in _OF_ALL_TESTS.findall(text) for name in _MARK.findall(line)}
+    of_all = {name for line in _OF_ALL_TESTS.findall(text) for name in _MARK.findall(line)} | of_directory
     of_some = [name for name in set(_MARK.findall(text)) - of_all if name in marks]
     return any(
         expression.evaluate(lambda name, /, chosen=chosen, **_: name in of_all or name in chosen)

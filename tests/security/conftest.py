@@ -17,3 +17,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here):
             item.add_marker(pytest.mark.integration)
+            item.add_marker(pytest.mark.attack)  # tests/stages.py names it too

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from _pytest.mark.expression import Expression
 
-from tests.stages import FLAKY, STAGES, may_run_again, may_select, to_run_again
+from tests.stages import FLAKY, STAGES, files_of, may_run_again, may_select, to_run_again
 
 _ROOT = Path(__file__).parents[2]
 
@@ -112,8 +112,8 @@ def test_other_tests_may_run_again() -> None:
 
 @pytest.mark.parametrize(
     "marks",
-    [set(), {"chaos"}, {"servers"}, {"generated"}, {"chaos", "servers", "generated"}],
-    ids=["unmarked", "chaos", "servers", "generated", "all"],
+    [set(), {"chaos"}, {"servers"}, {"generated"}, {"attack"}, {"chaos", "servers", "generated", "attack"}],
+    ids=["unmarked", "chaos", "servers", "generated", "attack", "all"],
 )
 def test_each_test_belongs_to_exactly_one_stage_for_any_marks(marks: set[str]) -> None:
     for file in sorted((_ROOT / "tests").rglob("test_*.py")):
@@ -143,6 +143,14 @@ def test_each_test_belongs_to_exactly_one_stage_for_any_marks(marks: set[str]) -
 def test_a_stage_imports_the_files_that_may_have_a_test_of_it(text: str, stages: set[str]) -> None:
     on_a_stack = {name: stage for name, stage in STAGES.items() if "tests/contract" in stage.paths}
     assert {name for name, stage in on_a_stack.items() if may_select(stage.marks, text)} == stages
+
+
+def test_attacks_run_with_the_generated_requests_or_with_their_own_marks() -> None:
+    attacks = {file.relative_to(_ROOT).as_posix() for file in (_ROOT / "tests/security").glob("test_*.py")}
+    of_stages = {name: attacks.intersection(files_of(stage)) for name, stage in STAGES.items()}
+    assert of_stages["services"] == set()
+    assert attacks == of_stages["generated"] | of_stages["servers"] | of_stages["chaos"]
+    assert "add_marker(pytest.mark.attack)" in (_ROOT / "tests/security/conftest.py").read_text()
 
 
 def test_marks_that_a_stage_needs_are_written_in_the_files_of_the_tests() -> None:
