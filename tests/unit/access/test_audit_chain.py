@@ -17,6 +17,7 @@ from gateway.access.audit.audit_chain import (
     Block,
     ChainVerifier,
     Fault,
+    Month,
     SealedRecord,
     digest_of,
     header_fault,
@@ -159,3 +160,8 @@ def test_order_and_time_zone_of_the_rows_do_not_matter() -> None:
 def test_block_without_records_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one record"):
         seal([], after=None, sealed_at=AT)
+
+
+def test_each_month_is_followed_by_the_next_one() -> None:
+    months = [Month(2026, number) for number in range(1, 13)]
+    assert [month.following for month in months] == [*months[1:], Month(2027, 1)]

@@ -230,6 +230,8 @@ async def test_the_contents_of_a_large_namespace_are_counted_and_not_announced()
     events = events_of(permit)
     assert [event.type for event in events] == ["expireDeletedTabular", "dropView", "dropNamespace"]
     assert all(event.attributes["warehouseid"] == str(world.WAREHOUSE_ID) for event in events)
+    permit.pending_audit.further_changes = lambda: FurtherChanges.limited(dropped[1:])
+    assert len(events_of(permit)) == MAX_CONTENTS + 1
     permit.pending_audit.further_changes = lambda: FurtherChanges.limited(dropped)
     (event,) = events_of(permit)
     assert (event.type, event.attributes["contentsleftout"]) == ("dropNamespace", str(MAX_CONTENTS + 1))

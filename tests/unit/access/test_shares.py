@@ -225,3 +225,13 @@ def test_buckets_in_memory_are_bounded() -> None:
     assert buckets.level("user-9", 9.0) == 18.0
     buckets.refund("user-9", 1.0, 9.0)
     assert buckets.level("user-9", 9.0) == 19.0
+
+
+def test_full_buckets_are_dropped_before_that_of_a_busy_principal() -> None:
+    """Otherwise the principal would have a full bucket again as soon as others send requests."""
+    buckets = TokenBuckets(10.0, 20.0, principals=3)
+    buckets.reserve("busy", 20.0, 0.0, longest=0.0)
+    for idle in ("one", "two"):
+        buckets.reserve(idle, 1.0, 0.0, longest=0.0)
+    buckets.reserve("new", 1.0, 1.0, longest=0.0)
+    assert (len(buckets), buckets.level("busy", 1.0), buckets.level("new", 1.0)) == (2, 10.0, 19.0)

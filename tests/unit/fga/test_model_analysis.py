@@ -125,6 +125,8 @@ def test_each_certain_relation_alone_shows_the_row() -> None:
         (Edited().also("warehouse", "can_include_in_list", computed("managed_access")), {T.WAREHOUSE}),
         (Edited().also("project", "describes", computed("server")), {T.PROJECT, T.WAREHOUSE}),
         (Edited().rule("table", "can_include_in_list", {"somethingNew": {}}), {T.TABLE}),
+        # The namespace of a table is no longer known from its row.
+        (Edited().also("table", "parent", computed("ownership")), {T.TABLE}),
         # Role membership is no longer recorded.
         (Edited().also("role", "assignee", above("describes", "project")), set(LISTED)),
         (Edited().subject("role", "assignee", ANY_USER), set(LISTED)),

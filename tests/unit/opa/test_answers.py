@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import msgspec
 import pytest
 
@@ -40,6 +42,13 @@ def test_every_guardrail_obligation_reaches_the_door() -> None:
         ColumnMasks(frozenset({"email: sha-256-global", "a: b: mask-alphanum"})),
     )
     assert understood(StatedObligations()) == Obligations()
+
+
+def test_answers_are_valid_until_the_stated_time_and_may_state_none() -> None:
+    until = datetime(2026, 1, 2, tzinfo=UTC)
+    stated = WireAnswers(decisions=(), valid_until=until, revision="7").understood()
+    assert stated == PolicyAnswers(decisions=(), valid_until=until, revision="7")
+    assert WireAnswers(decisions=()).understood() == PolicyAnswers(decisions=(), valid_until=None, revision=None)
 
 
 @pytest.mark.parametrize("given", [{"no_vending": False}, {"hide_operations": []}, {"row_filters": []}])
