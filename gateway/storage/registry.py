@@ -35,7 +35,6 @@ from gateway.scope.errors import (
 from gateway.scope.location import Location, alternatives, shown
 from gateway.scope.profile import STORED, StorageProfile, StorageRules
 from gateway.storage.adls.profile import ADLS
-from gateway.storage.cos.profile import COS
 from gateway.storage.gcs.profile import GCS
 from gateway.storage.hdfs.profile import HDFS
 from gateway.storage.local.profile import LOCAL
@@ -65,7 +64,7 @@ __all__ = [
 ]
 
 
-PROVIDERS: Final[tuple[Provider, ...]] = (S3, GCS, ADLS, COS, LOCAL, HDFS)
+PROVIDERS: Final[tuple[Provider, ...]] = (S3, GCS, ADLS, LOCAL, HDFS)
 
 # Types that clients of Lakekeeper use, for a better message than "wrong type".
 _OTHER_PROFILES: Final = ("onelake", "stackit")

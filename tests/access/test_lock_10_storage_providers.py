@@ -28,11 +28,10 @@ WORDS = {
     "adls": r"(?<![A-Za-z])(?:[aA]dls|ADLS|Azure|azure_identity|abfss?|wasbs?|SAS(?!L))(?![a-z0-9])",
     "local": r"[\"']local[\"']|`local`|file:/|LocalProfile|LocalFiles|LocalAccess",
     "hdfs": r"(?<![A-Za-z])(?:[hH]dfs|HDFS|KRB5)",
-    "cos": r"[\"']cos[\"']|`cos`|cosn|Cos[A-Z]|myqcloud",
 }
 
 #: Terms of several providers.
-SHARED: dict[tuple[str, ...], str] = {("s3", "gcs", "cos"): r"(?<![A-Za-z])(?:[sS]ts|STS|[bB]uckets?)(?![a-z0-9])"}
+SHARED: dict[tuple[str, ...], str] = {("s3", "gcs"): r"(?<![A-Za-z])(?:[sS]ts|STS|[bB]uckets?)(?![a-z0-9])"}
 
 #: Modules that use a term, and why. An unnecessary line fails.
 ALLOWED = {
@@ -48,7 +47,6 @@ ALLOWED = {
     "settings/process_environment.py": "the variables of Hadoop and Kerberos, which the embedded stack passes on",
     "settings/stores.py": "a setting tells which fields and profiles it is about",
     "settings/system_identities.py": "as above",
-    "storage/cos/client.py": "the library's client of the protocol that the store also serves",
     "storage/registry.py": "the registry",
     "telemetry/otlp_metrics.py": "the steps of histograms",
     "telemetry/metrics.py": "the published name of a metric, and the steps of histograms",
