@@ -62,7 +62,8 @@ STAGES: Mapping[str, Stage] = {
     "generated": Stage(_ON_A_STACK, "not long and (generated or attack) and not servers and not chaos"),
     "servers": Stage(_ON_A_STACK, "not long and servers and not chaos"),
     "engines": Stage(("tests/e2e",), "not long"),
-    "chaos": Stage(_ON_A_STACK, "not long and chaos"),
+    # Much of it waits: for timeouts, restarts and ends of grants.
+    "chaos": Stage(_ON_A_STACK, "not long and chaos", processes=3),
 }
 
 #: Directories whose tests all get a mark from their conftest.py.

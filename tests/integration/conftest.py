@@ -155,17 +155,38 @@ def start_stack() -> Iterator[StartStack]:
         yield start
 
 
+@contextmanager
+def _killable() -> Iterator[Killable]:
+    """Run a stack, and yield its gateway."""
+    with _up() as running, tempfile.TemporaryDirectory(prefix="lakegate-gateway-") as scratch:
+        gateway = Killable(running, Path(scratch) / "gateway.log")
+        yield gateway
+        gateway.close()
+
+
 @pytest.fixture(scope="session")
 def stopped_gateway() -> Iterator[Killable]:
     """Return a gateway that tests start with settings of their own, one after the other: see `Killable.serving`.
 
     They share its stack, whose start costs three times as much as that of a gateway.
     """
-    with _up() as running, tempfile.TemporaryDirectory(prefix="lakegate-gateway-") as scratch:
-        gateway = Killable(running, Path(scratch) / "gateway.log")
+    with _killable() as gateway:
         gateway.kill()
         yield gateway
-        gateway.close()
+
+
+@pytest.fixture(scope="session")
+def _mortal_gateway() -> Iterator[Killable]:
+    with _killable() as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="module")
+def restarted_gateway(_mortal_gateway: Killable) -> Killable:
+    """Return a gateway, started with its original settings, that the tests of several modules kill again and again."""
+    _mortal_gateway.kill()
+    _mortal_gateway.start()
+    return _mortal_gateway
 
 
 @pytest.fixture

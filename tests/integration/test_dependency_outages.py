@@ -82,29 +82,31 @@ def _refused_change(answer: httpx.Response) -> None:
     assert int(answer.headers["retry-after"]) >= 1
 
 
-def _at_once(requested: list[Callable[[], httpx.Response]]) -> list[httpx.Response]:
-    """Send all requests concurrently, since each waits for a timeout; return the answers."""
-    with ThreadPoolExecutor(len(requested)) as pool:
-        return list(pool.map(lambda send: send(), requested))
+Send = Callable[[], httpx.Response]
 
 
-def _changes(world: World, ns: str, table: Table) -> list[httpx.Response]:
+def _at_once(*groups: list[Send]) -> list[list[httpx.Response]]:
+    """Send the requests of all groups concurrently, since each waits for a timeout; return the answers by group."""
+    with ThreadPoolExecutor(sum(map(len, groups))) as pool:
+        sent = [[pool.submit(send) for send in group] for group in groups]
+        return [[answer.result() for answer in group] for group in sent]
+
+
+def _changes(world: World, ns: str, table: Table) -> list[Send]:
     tables = f"{world.root}/namespaces/{ns}/tables"
     staged = {"name": unique("new"), "schema": SCHEMA, "stage-create": True}
-    return _at_once(
-        [
-            lambda: world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "b"}}),
-            lambda: world.admin.post(tables, {"name": unique("new"), "schema": SCHEMA}),
-            lambda: world.admin.post(tables, staged),
-            lambda: world.admin.post(f"{world.root}/namespaces", {"namespace": [unique("new")]}),
-            lambda: world.admin.post(f"{world.root}/namespaces/{ns}/properties", {"updates": {"a": "b"}}),
-            lambda: world.admin.delete(table.path),
-            lambda: world.admin.delete(f"{world.root}/namespaces/{ns}"),
-        ]
-    )
+    return [
+        lambda: world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"a": "b"}}),
+        lambda: world.admin.post(tables, {"name": unique("new"), "schema": SCHEMA}),
+        lambda: world.admin.post(tables, staged),
+        lambda: world.admin.post(f"{world.root}/namespaces", {"namespace": [unique("new")]}),
+        lambda: world.admin.post(f"{world.root}/namespaces/{ns}/properties", {"updates": {"a": "b"}}),
+        lambda: world.admin.delete(table.path),
+        lambda: world.admin.delete(f"{world.root}/namespaces/{ns}"),
+    ]
 
 
-def _reads(world: World, ns: str, table: Table) -> list[httpx.Response]:
+def _reads(world: World, ns: str, table: Table) -> list[Send]:
     paths = [
         table.path,
         f"{table.path}/credentials",
@@ -113,7 +115,20 @@ def _reads(world: World, ns: str, table: Table) -> list[httpx.Response]:
         "/catalog/v1/config?warehouse=demo",
         f"/management/v1/warehouse/{world.warehouse}",
     ]
-    return _at_once([partial(world.alice.get, path) for path in paths])
+    return [partial(world.alice.get, path) for path in paths]
+
+
+def _refused(world: World, ns: str, table: Table) -> None:
+    """Check that every read and every change is refused, and that no answer contains a key."""
+    reads, changes, [head] = _at_once(
+        _reads(world, ns, table), _changes(world, ns, table), [lambda: world.alice.head(table.path)]
+    )
+    for answer in reads:
+        _refused_read(answer)
+        assert "s3.secret-access-key" not in answer.text
+    for answer in changes:
+        _refused_change(answer)
+    assert head.status_code == 503
 
 
 def _cached_answers_end(world: World, table: Table) -> None:
@@ -130,13 +145,7 @@ def test_decision_engine_outage_denies_all_without_a_change(world: World, ns: st
     with suspended(world.ready.pids[part]):
         if part == "opa":
             _cached_answers_end(world, table)
-        for answer in _reads(world, ns, table):
-            _refused_read(answer)
-            assert "s3.secret-access-key" not in answer.text
-        for answer in _changes(world, ns, table):
-            _refused_change(answer)
-        head = world.alice.head(table.path)
-        assert head.status_code == 503
+        _refused(world, ns, table)
         _soon(lambda: world.unauthenticated.get("/health").status_code == 503, "health does not tell")
         assert f'"{part}"' in world.unauthenticated.get("/health").text
         assert (world.rows(), world.objects()) == before
@@ -202,8 +211,8 @@ def test_outbox_is_delivered_after_openfga_recovers(world: World, ns: str, table
 def test_database_outage_denies_all(world: World, ns: str, table: Table) -> None:
     with suspended(world.ready.pids["postgres"]):
         change = {"action": "set-properties", "updates": {"while": "down"}}
-        read, changed = _at_once(
-            [lambda: world.alice.get(table.path), lambda: world.commit(world.admin, table.path, change)]
+        [read], [changed] = _at_once(
+            [lambda: world.alice.get(table.path)], [lambda: world.commit(world.admin, table.path, change)]
         )
         _refused_read(read)
         _refused_change(changed)
@@ -221,9 +230,13 @@ def test_store_outage_serves_metadata_and_refuses_changes(world: World, ns: str,
         managed = world.alice.get(table.path, headers={"X-Iceberg-Access-Delegation": "client-managed"})
         assert managed.status_code == 200
         assert world.alice.head(table.path).status_code == 204
-        fresh = world.bob.get(f"{table.path}/credentials")
+        change = {"action": "set-properties", "updates": {"x": "y"}}
+        [fresh], [changed] = _at_once(
+            [lambda: world.bob.get(f"{table.path}/credentials")],
+            [lambda: world.commit(world.admin, table.path, change)],
+        )
         assert fresh.status_code == 503, fresh.text
-        _refused_change(world.commit(world.admin, table.path, {"action": "set-properties", "updates": {"x": "y"}}))
+        _refused_change(changed)
         after = world.rows()
         del after["pending_files"]
         assert after == before
@@ -263,7 +276,4 @@ def test_crashed_decision_engine_is_an_outage_and_no_permission(world: World, ns
     """This must be the last test: nothing restarts OPA in this stack."""
     psutil.Process(world.ready.pids["opa"][0]).kill()
     _cached_answers_end(world, table)
-    for answer in _reads(world, ns, table):
-        _refused_read(answer)
-    for answer in _changes(world, ns, table):
-        _refused_change(answer)
+    _refused(world, ns, table)

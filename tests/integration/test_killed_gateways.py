@@ -3,7 +3,7 @@
 
 One worker, the main process or all processes of the gateway get SIGKILL, again and again. Meanwhile some clients
 append, and some create, rename, register and drop. Afterwards the content of the database, the store and OpenFGA is
-read directly and compared. The module has its own stack.
+read directly and compared. This is the first module that uses its stack, since all rows are compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import Any
 import httpx
 import pytest
 
-from lakegate.local.ready import Ready
 from tests.support.load.appends import Ledger, Try, append, check_history, client, load, new_snapshot_id, send
 from tests.support.load.churn import Churn
 from tests.support.load.kills import SOON, Killable, no_principal_is_left, soon
@@ -32,9 +31,9 @@ pytestmark = [pytest.mark.chaos, pytest.mark.slow]
 
 
 @pytest.fixture
-def world(killed_stack: Ready) -> Iterator[World]:
+def world(restarted_gateway: Killable) -> Iterator[World]:
     """Return the users and objects of the stack."""
-    world = World(killed_stack)
+    world = World(restarted_gateway.ready)
     yield world
     world.close()
 
@@ -42,12 +41,13 @@ def world(killed_stack: Ready) -> Iterator[World]:
 @pytest.mark.parametrize(
     "kills",
     [
-        pytest.param(10, id="short", marks=pytest.mark.timeout(800)),
+        # Each kind of kill at least once: see `_kill_again_and_again`.
+        pytest.param(4, id="short", marks=pytest.mark.timeout(800)),
         pytest.param(60, id="long", marks=[pytest.mark.long, pytest.mark.timeout(5400)]),
     ],
 )
 def test_gateway_killed_under_load_loses_no_change_and_leaves_no_residue(
-    world: World, gateway: Killable, kills: int
+    world: World, restarted_gateway: Killable, kills: int
 ) -> None:
     namespaces = (world.namespace(), world.namespace())
     tables = [world.table(namespaces[0], properties={"format-version": version}) for version in ("2", "3", "2")]
@@ -60,16 +60,16 @@ def test_gateway_killed_under_load_loses_no_change_and_leaves_no_residue(
     threads = [threading.Thread(target=each, daemon=True) for each in work]
     for thread in threads:
         thread.start()
-    _kill_again_and_again(gateway, kills)
+    _kill_again_and_again(restarted_gateway, kills)
     over.set()
     for thread in threads:
         thread.join(150)
         assert not thread.is_alive()
     # Kill the processes that run now too, so that none drains: what remains is the state after a kill.
-    gateway.kill()
+    restarted_gateway.kill()
     no_principal_is_left(world)
     left = {name: world.sql(f"select count(*) as n from {name}")[0]["n"] for name in ("pending_files", "outbox")}
-    gateway.start(METADATA_CLEANUP_WINDOW="1s")
+    restarted_gateway.start(METADATA_CLEANUP_WINDOW="1s")
     acknowledged = [len(ledger.acknowledged) for ledger in ledgers]
     print(f"{kills} kills; acknowledged {acknowledged}, unknown {[len(each.unknown) for each in ledgers]}, left {left}")
     print(f"others: {[dict(sorted(churn.answers.items())) for churn in churns]}")

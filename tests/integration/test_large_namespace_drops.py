@@ -3,7 +3,7 @@
 
 Until the removal ends, OpenFGA still holds grants on the dropped tree. They must give no access to the tree, and no
 visibility of the objects above it. The same applies when the gateway is killed before or during the removal. The tests
-postpone the outbox to prolong this time. The module has its own stack.
+postpone the outbox to prolong this time.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from lakegate.local.ready import Ready
-from tests.integration.conftest import _up
 from tests.support.load.kills import Killable
 from tests.support.stack import warehouses
 from tests.support.stack.lifecycle import until
@@ -33,16 +30,9 @@ _READERS = 170
 
 
 @pytest.fixture(scope="module")
-def own_stack() -> Iterator[Ready]:
-    """Start a stack whose gateway the tests kill."""
-    with _up() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def world(own_stack: Ready) -> Iterator[World]:
+def world(restarted_gateway: Killable) -> Iterator[World]:
     """Return the stack's users and objects; carol has only the grants of the running test."""
-    world = World(own_stack)
+    world = World(restarted_gateway.ready)
     world.strip(world.carol)
     world.sql(
         "insert into users (id, name, user_type, last_updated_with) "
@@ -52,14 +42,6 @@ def world(own_stack: Ready) -> Iterator[World]:
     )
     yield world
     world.close()
-
-
-@pytest.fixture(scope="module")
-def gateway(own_stack: Ready, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killable]:
-    """Return the gateway of the module's stack."""
-    gateway = Killable(own_stack, Path(tmp_path_factory.mktemp("gateway")) / "gateway.log")
-    yield gateway
-    gateway.close()
 
 
 @dataclass(frozen=True)
@@ -222,7 +204,7 @@ def _require_settled(world: World, gateway: Killable, tree: Tree) -> None:
     assert compared.returncode == 0, compared.stdout
 
 
-def test_dropped_large_tree_is_unreachable_before_openfga_is_updated(world: World, gateway: Killable) -> None:
+def test_dropped_large_tree_is_unreachable_before_openfga_is_updated(world: World, restarted_gateway: Killable) -> None:
     tree = _plant(world)
     assert world.admin.delete(f"{tree.path}?recursive=true").status_code == 204
     _put_off(world)
@@ -243,7 +225,7 @@ def test_dropped_large_tree_is_unreachable_before_openfga_is_updated(world: Worl
         "a recreated table must not inherit grants"
     )
     assert world.admin.delete(f"{tree.path}?recursive=true").status_code == 204
-    _require_settled(world, gateway, tree)
+    _require_settled(world, restarted_gateway, tree)
 
 
 def _dies_in_its_drop(world: World, gateway: Killable, tree: Tree, delivered: bool) -> bool:
@@ -278,15 +260,15 @@ def _dies_in_its_drop(world: World, gateway: Killable, tree: Tree, delivered: bo
     ],
 )
 def test_dropped_large_tree_is_unreachable_after_a_gateway_crash(
-    world: World, gateway: Killable, delivered: bool
+    world: World, restarted_gateway: Killable, delivered: bool
 ) -> None:
     for _ in range(3):
         tree = _plant(world)
-        if _dies_in_its_drop(world, gateway, tree, delivered):
+        if _dies_in_its_drop(world, restarted_gateway, tree, delivered):
             break
-        gateway.start()  # the machine stalled in between: try with another tree
+        restarted_gateway.start()  # the machine stalled in between: try with another tree
     else:
         raise AssertionError("the gateway was killed too late, so the test proves nothing")
-    gateway.start()
+    restarted_gateway.start()
     _require_unreachable(world, tree)
-    _require_settled(world, gateway, tree)
+    _require_settled(world, restarted_gateway, tree)

@@ -73,7 +73,7 @@ def test_cached_allow_by_a_concurrent_membership_ends_with_the_roles_grant(world
     world.strip(bob)
     role, table = make_role(world), world.table(ns)
     [row] = world.sql("select id::text from tables where table_uuid = $1::text::uuid", table.uuid)
-    ends = datetime.now(UTC) + timedelta(seconds=10)
+    ends = datetime.now(UTC) + timedelta(seconds=6)
     given = world.admin.post(
         f"/management/v1/warehouse/{world.warehouse}/table/{row['id']}/grants",
         {"writes": [{"privilege": "select", "principal": {"role": role}, "expires-at": ends.isoformat()}]},

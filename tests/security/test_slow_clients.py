@@ -23,7 +23,7 @@ from tests.support.stack.world import Person, World, error_of, unique
 
 pytestmark = pytest.mark.chaos
 
-HEADERS, SILENCE, WHOLE = 4.0, 3.0, 8.0
+HEADERS, SILENCE, WHOLE = 4.0, 3.0, 5.0
 LARGEST = 100_000
 _BUSY = 5.0
 """Tolerance in seconds for pauses of the machine."""

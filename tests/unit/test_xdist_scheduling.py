@@ -39,7 +39,11 @@ def _shares(file: Path, *fixtures: str) -> bool:
 
 @pytest.mark.parametrize("file", INTEGRATION, ids=lambda file: file.stem)
 def test_the_groups_of_integration_tests_equal_the_files_that_share_a_stack(file: Path) -> None:
-    for group, fixtures in (("integration", ("stack", "world")), ("settings", ("stopped_gateway",))):
+    for group, fixtures in (
+        ("integration", ("stack", "world")),
+        ("settings", ("stopped_gateway",)),
+        ("killed", ("restarted_gateway",)),
+    ):
         shares = _shares(file, *fixtures)
         assert group_of(_nodeid(file)).startswith(group) == shares, (
             f"xdist_scheduling.py must list the file in {group} exactly if it shares {fixtures}: {shares}"

@@ -26,8 +26,9 @@ def _e2e(*names: str) -> tuple[str, ...]:
 #: The first files of each shared group, in the order in which groups are taken: those that use the stack of
 #: `tests/integration/conftest.py`, some of which compare all of it; those that start further gateways on such a stack,
 #: in a process of their own; those that start a gateway with settings of their own on the stack of `stopped_gateway`;
-#: those with a Spark in the process of the test, whose JVM the next file uses; and those with the Spark of
-#: `tests/e2e/conftest.py`. The files of a group run in this order: what compares all tuples, while there are few.
+#: those that kill the `restarted_gateway`; those with a Spark in the process of the test, whose JVM the next file uses;
+#: and those with the Spark of `tests/e2e/conftest.py`. The files of a group run in this order: what compares all
+#: tuples, while there are few.
 _SHARED = {
     "integration": _integration(
         "reconcile",
@@ -66,6 +67,7 @@ _SHARED = {
         "refused_logins",
         "tag_suggestions",
     ),
+    "killed": _integration("killed_gateways", "killed_lifecycles", "large_namespace_drops"),
     "pipeline": _e2e("pipeline_run", "pipeline_transformations"),
     "governed": _e2e("governed_copy_kills", "governed_copy_access", "spark_governed"),
     "engines": ("tests/e2e/",),
