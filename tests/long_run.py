@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import secrets
 import subprocess
 import sys
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -42,8 +44,9 @@ _WORST_FIRST = ("failed", "skipped", "passed")
 
 @dataclass
 class Record:
-    """The progress of a run. `tests` maps an id to its outcome and its duration in seconds."""
+    """The progress of a run of a version. `tests` maps an id to its outcome and its duration in seconds."""
 
+    version: str
     commit: str
     changed: bool
     seed: int
@@ -62,6 +65,7 @@ class Record:
     def written(self) -> dict[str, Any]:
         """Return the record as it is stored."""
         return {
+            "version": self.version,
             "commit": self.commit,
             "uncommitted-changes": self.changed,
             "seed": self.seed,
@@ -146,6 +150,21 @@ def still_failed(record: dict[str, Any]) -> list[str]:
     return sorted(nodeid for nodeid, outcome in outcomes.items() if outcome == "failed")
 
 
+def unproved(record: dict[str, Any], changelog: str) -> list[str]:
+    """Return the released versions of the changelog that are newer than the last full run."""
+    headings = re.findall(r"^## (\d[\d.]*)(.*)$", changelog, flags=re.MULTILINE)
+    full = record["last-full"] or {"version": "0"}
+    return [
+        version
+        for version, rest in headings
+        if "unreleased" not in rest and _numbers(version) > _numbers(full["version"])
+    ]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 def _read(result: Path) -> dict[str, Any]:
     found = json.loads(result.read_text()) if result.exists() else {}
     return {"last-full": None, "latest": None, "repeated": []} | found
@@ -178,7 +197,9 @@ def main(arguments: list[str]) -> int:
     seed = before["last-full"]["seed"] if failed else given.seed
     seed = secrets.randbelow(2**31) if seed is None else seed
     changed = [line for line in _git("status", "--porcelain").splitlines() if RESULT.name not in line]
-    record = Record(_git("rev-parse", "HEAD"), bool(changed), seed, datetime.now(UTC).isoformat(timespec="seconds"))
+    version = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    record = Record(version, _git("rev-parse", "HEAD"), bool(changed), seed, started)
     print(f"seed: {seed} (repeat: make test-long SEED={seed})", flush=True)
     options = ["-m", SELECTED, "--timeout", "1200", "--seed", str(seed), "--durations", "25", *rest]
     store = partial(write_repetition if failed else write, given.result)

@@ -7,14 +7,16 @@ import json
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.long_run import RESULT, Record, main, still_failed, write
+from tests.long_run import RESULT, Record, main, still_failed, unproved, write
 
 _ROOT = Path(__file__).parents[2]
+VERSION = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
 
 _TESTS = """
 import pytest
@@ -50,7 +52,7 @@ def test_a_full_run_is_recorded_with_each_test_and_a_partial_one_does_not_replac
     full = found["last-full"]
     assert (code, full) == (0, found["latest"])
     assert (full["complete"], full["seed"], full["selected"], full["counts"]) == (True, 5, 2, {"passed": 2})
-    assert len(full["commit"]) == 40
+    assert (len(full["commit"]), full["version"]) == (40, VERSION)
     assert {test["outcome"] for test in full["tests"].values()} == {"passed"}
     code, found = _run(tmp_path, "--minutes", "0")
     assert code != 0
@@ -77,7 +79,7 @@ def test_failed_tests_run_again_with_their_seed_until_they_pass(tmp_path: Path) 
 
 
 def test_the_outcome_of_a_test_is_its_worst_phase(tmp_path: Path) -> None:
-    record = Record("c", False, 1, "now")
+    record = Record("0.1.0", "c", False, 1, "now")
     for outcome in ("passed", "failed", "passed"):
         record.note("a", outcome, 1.5)
     assert record.tests == {"a": ("failed", 4.5)}
@@ -89,5 +91,19 @@ def test_the_outcome_of_a_test_is_its_worst_phase(tmp_path: Path) -> None:
 def test_the_committed_record_describes_a_run(run: str) -> None:
     found = json.loads(RESULT.read_text())[run]
     if found is not None:
-        assert {"commit", "complete", "counts", "minutes", "seed", "selected", "started", "tests"} <= set(found)
+        keys = {"version", "commit", "complete", "counts", "minutes", "seed", "selected", "started", "tests"}
+        assert keys <= set(found)
         assert found["complete"] == (found["selected"] == len(found["tests"]))
+
+
+def test_no_released_version_is_newer_than_the_last_full_run() -> None:
+    assert unproved(json.loads(RESULT.read_text()), (_ROOT / "CHANGELOG.md").read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "missing"),
+    [("0.3.0", []), ("0.2.0", []), ("0.1.9", ["0.2"]), ("0.0.9", ["0.2", "0.1"]), (None, ["0.2", "0.1"])],
+)
+def test_a_release_without_a_full_run_is_found(version: str | None, missing: list[str]) -> None:
+    changelog = "# Changelog\n\n## 0.10 (unreleased)\n\n### Added\n\n## 0.2 (2027-02-01)\n\n## 0.1 (2026-12-01)\n"
+    assert unproved({"last-full": version and {"version": version}}, changelog) == missing
