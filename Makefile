@@ -84,7 +84,7 @@ test-servers: setup ## Servers that start, restart, are restored or replaced: mi
 	$(BIN)/python -m tests.stages servers --processes $(PROCESSES)
 
 test-engines: setup ## Test Spark, PyIceberg and DuckDB on a running stack
-	$(BIN)/python -m tests.stages engines --processes $(PROCESSES)
+	$(BIN)/python -m tests.stages engines
 
 test-chaos: setup ## Test killed processes, outages, races, metadata bombs and wrong clocks
 	$(BIN)/python -m tests.stages chaos

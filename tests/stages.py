@@ -61,7 +61,8 @@ STAGES: Mapping[str, Stage] = {
     "services": Stage(_ON_A_STACK, "not long and not chaos and not servers and not generated and not attack"),
     "generated": Stage(_ON_A_STACK, "not long and (generated or attack) and not servers and not chaos"),
     "servers": Stage(_ON_A_STACK, "not long and servers and not chaos"),
-    "engines": Stage(("tests/e2e",), "not long"),
+    # More processes would start more stacks and engines, which cost more than they save on two processors.
+    "engines": Stage(("tests/e2e",), "not long", processes=3),
     # Much of it waits: for timeouts, restarts and ends of grants.
     "chaos": Stage(_ON_A_STACK, "not long and chaos", processes=3),
 }

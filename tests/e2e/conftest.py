@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures of the engine tests: the stack and its users, shared with the contract tests, and the engines.
 
-All tests of this directory share one Spark and one Trino: to start an engine takes longer than most of its tests.
+All tests of this directory share one Spark of each kind and one Trino: to start an engine takes longer than most of its
+tests.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.contract.conftest import ns, people, stack, table, world
 from tests.support.engines.lake import catalog_of
-from tests.support.engines.spark import Session, Spark, started
+from tests.support.engines.spark import Session, Spark, in_process, started
 from tests.support.engines.trino import Missing
 from tests.support.engines.trino_lake import Engine, Lake, running, trino_lake
 from tests.support.stack.world import World
@@ -28,6 +30,15 @@ def spark(world: World) -> Iterator[Spark]:
     """Start Spark; stop it after the last test of this directory."""
     with tempfile.TemporaryDirectory(prefix="lakegate-spark-") as home, started(world.ready, Path(home)) as engine:
         yield engine
+
+
+@pytest.fixture(scope="package")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Start Spark with its driver in this process. Tests make sessions of their own in it: `newSession`,
+    `as_principal`.
+    """
+    with in_process(tmp_path_factory.mktemp("spark")) as session:
+        yield session
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 
 from lakegate.spark.errors import GovernedReadRefused, ReaderLostAccess
-from tests.support.engines.governed_site import MASKED, Site, root, site
+from tests.support.engines.governed_site import MASKED, Site, site
 from tests.support.stack.columns import give, take
 from tests.support.stack.world import unique
 
-__all__ = ["root", "site"]
+__all__ = ["site"]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 

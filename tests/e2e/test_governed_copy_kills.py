@@ -30,15 +30,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from gateway.settings import java_home, load, search_path
-from lakegate.local import jdk, spark_jars, toolchain
+from gateway.settings import java_home, search_path
+from lakegate.local import jdk
 from lakegate.spark.jobs.copy_files import REWRITING
 from lakegate.spark.session import as_principal
-from tests.support.engines.governed_site import MASKED, Site, catalog_of, root, site
+from tests.support.engines.governed_site import MASKED, Site, catalog_of, site
+from tests.support.engines.spark import jars
 from tests.support.stack.columns import give, take
 from tests.support.stack.world import unique
 
-__all__ = ["root", "site"]
+__all__ = ["site"]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -198,10 +199,6 @@ class Copies:
         assert self.cards() <= {"XXXXXXXX"}
         assert not [each for each in bounds if each.startswith(b"4")]
         assert REWRITING not in table.properties
-
-
-def jars() -> list[str]:
-    return [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
 
 
 @pytest.fixture

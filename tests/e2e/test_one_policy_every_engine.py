@@ -17,15 +17,13 @@ from botocore.exceptions import ClientError
 from pyiceberg.exceptions import ForbiddenError, RESTError
 from pyspark.sql import SparkSession
 
-from gateway.settings import java_home, load, search_path
-from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.reader import LoadFailed, Reader
 from lakegate.spark.catalog_client import CatalogClient
 from lakegate.spark.config import CopyConfig, Engine, OnBehalfOf, RestCatalog
 from lakegate.spark.errors import GovernedReadRefused, ReaderLostAccess
 from lakegate.spark.governed import GovernedTables
 from lakegate.spark.jobs.governed_copy import GovernedCopy
-from lakegate.spark.session import as_principal, start_engine
+from lakegate.spark.session import as_principal
 from tests.support.engines.lake import below, catalog_of
 from tests.support.engines.policy_site import Site, cells, policy_site
 from tests.support.engines.random_policies import (
@@ -90,17 +88,6 @@ class Engines:
 
 Read = Callable[[Engines, Person, str, str], pa.Table]
 ENGINES: dict[str, Read] = {"python": Engines.python, "spark": Engines.spark, "copy": Engines.copy}
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(jdk.find(java_home(), search_path())))
-        jars = [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
-        work_dir = tmp_path_factory.mktemp("spark")
-        session = start_engine(Engine(jars=jars, work_dir=str(work_dir), cores=1, shuffle_partitions=1))
-        yield session
-        session.stop()
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,39 +20,26 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.settings import java_home, load, search_path
-from lakegate.local import jdk, spark_jars, toolchain
+from gateway.settings import java_home, search_path
+from lakegate.local import jdk
 from lakegate.spark import schemas
-from lakegate.spark.config import DirectoryCatalog, Engine
+from lakegate.spark.config import DirectoryCatalog
 from lakegate.spark.errors import QualityError
 from lakegate.spark.run import Run, RunReport
 from lakegate.spark.schemas import DELIVERED
-from lakegate.spark.session import as_principal, start_engine
+from lakegate.spark.session import as_principal
 from lakegate.spark.sources import discover
 from lakegate.spark.tables import Changes, fingerprint
+from tests.support.engines.spark import jars
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 
 CHECKOUT = Path(__file__).parents[2]
 
 
-def jars() -> list[str]:
-    return [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
-
-
 @pytest.fixture(scope="module")
 def java() -> str:
     return str(jdk.find(java_home(), search_path()))
-
-
-@pytest.fixture(scope="module")
-def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", java)
-        work_dir = tmp_path_factory.mktemp("spark")
-        session = start_engine(Engine(jars=jars(), work_dir=str(work_dir), cores=2, shuffle_partitions=1))
-        yield session
-        session.stop()
 
 
 BASE: dict[str, list[dict[str, str]]] = {
@@ -119,27 +105,27 @@ class Lake:
 
 
 @pytest.fixture(scope="module")
-def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, RunReport]:
+def kept(root: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, RunReport]:
     """Run the delivery `BASE` into an empty lake. Return the home of the lake, a copy of it, and the report."""
     home, copy = tmp_path_factory.mktemp("lake"), tmp_path_factory.mktemp("copy") / "home"
-    report = Lake(spark, home).run(deliver(home / "base", BASE["flights"]))
+    report = Lake(root, home).run(deliver(home / "base", BASE["flights"]))
     shutil.copytree(home, copy)
     return home, copy, report
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+def lake(root: SparkSession, tmp_path: Path) -> Lake:
     """Return an empty lake."""
-    return Lake(spark, tmp_path)
+    return Lake(root, tmp_path)
 
 
 @pytest.fixture
-def filled(spark: SparkSession, kept: tuple[Path, Path, RunReport]) -> Lake:
+def filled(root: SparkSession, kept: tuple[Path, Path, RunReport]) -> Lake:
     """Return the lake after its first run, restored at its path, because its metadata contain absolute paths."""
     home, copy, _ = kept
     shutil.rmtree(home)
     shutil.copytree(copy, home)
-    return Lake(spark, home)
+    return Lake(root, home)
 
 
 def test_repeated_delivery_writes_no_metadata(filled: Lake, kept: tuple[Path, Path, RunReport]) -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-from gateway.settings import java_home, load, search_path
-from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.spark import expectations
-from lakegate.spark.config import Engine
 from lakegate.spark.expectations import Expectation, Severity, UniqueKey, evaluate
 from lakegate.spark.jobs import gold, silver
 from lakegate.spark.jobs.bronze import read_delivery
 from lakegate.spark.schemas import AIRCRAFT, DELIVERED, ROUTE_PUNCTUALITY, delivered_schema
-from lakegate.spark.session import start_engine
 from lakegate.spark.sources import Source
 from lakegate.spark.tables import count_changes, plan_changes, with_row_hash
 
@@ -28,14 +23,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(jdk.find(java_home(), search_path())))
-        jars = [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
-        work_dir = tmp_path_factory.mktemp("spark")
-        session = start_engine(Engine(jars=jars, work_dir=str(work_dir), cores=1, shuffle_partitions=1))
-        yield session
-        session.stop()
+def spark(root: SparkSession) -> SparkSession:
+    return root.newSession()
 
 
 def delivered(spark: SparkSession, source: str, *rows: dict[str, str]) -> DataFrame:

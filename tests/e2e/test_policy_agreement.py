@@ -4,18 +4,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from gateway.obligations.compilers.spark import mask_sql
-from gateway.settings import java_home, load, search_path
-from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.restrictions.actions import Action
-from lakegate.spark.config import Engine
-from lakegate.spark.session import start_engine
 from tests.support.policies import policy_agreement
 from tests.support.policies.policy_agreement import SALT, compare_masks, compare_predicates
 from tests.support.policies.policy_engines import governed_spark_engine, spark_engine
@@ -24,16 +20,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Start Spark with settings that a user could have: another time zone, and escapes read as text."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(jdk.find(java_home(), search_path())))
-        jars = [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
-        work_dir = tmp_path_factory.mktemp("spark")
-        session = start_engine(Engine(jars=jars, work_dir=str(work_dir), cores=1, shuffle_partitions=1))
-        session.conf.set("spark.sql.session.timeZone", "America/St_Johns")
-        yield session
-        session.stop()
+def spark(root: SparkSession) -> SparkSession:
+    """Return a session with settings that a user could have: another time zone, and escapes read as text."""
+    session = root.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/St_Johns")
+    return session
 
 
 @pytest.mark.parametrize("open_engine", [spark_engine, governed_spark_engine])

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -13,16 +12,12 @@ from pyspark.sql import functions as f
 
 from gateway.obligations.compilers.read_restrictions import read_restrictions
 from gateway.obligations.kinds import TableRestrictions
-from gateway.settings import java_home, load, search_path
-from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.restrictions.actions import Action, Projection, applies
 from lakegate.restrictions.literals import NestedField
 from lakegate.restrictions.predicates import Predicate
-from lakegate.spark.config import Engine
 from lakegate.spark.masks import masked as spark_mask
 from lakegate.spark.restrictions import Restrictions, columns_of, decode
 from lakegate.spark.row_filters import row_filter
-from lakegate.spark.session import start_engine
 from tests.support.policies.policy_agreement import COLUMNS, SALT, arrow_of, random_predicate, random_rows, values_of
 from tests.support.policies.reference_policies import keeps, masked
 
@@ -39,15 +34,10 @@ COLUMN = {id: f"c{id}" for id in IDS}
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(jdk.find(java_home(), search_path())))
-        jars = [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
-        work_dir = tmp_path_factory.mktemp("spark")
-        session = start_engine(Engine(jars=jars, work_dir=str(work_dir), cores=1, shuffle_partitions=1))
-        session.conf.set("spark.sql.session.timeZone", "America/St_Johns")
-        yield session
-        session.stop()
+def spark(root: SparkSession) -> SparkSession:
+    session = root.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/St_Johns")
+    return session
 
 
 def through_the_wire(predicate: Predicate, masks: tuple[Projection, ...] = ()) -> Restrictions:

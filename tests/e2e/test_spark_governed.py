@@ -15,11 +15,11 @@ from lakegate.spark.config import OnBehalfOf
 from lakegate.spark.errors import GovernedReadRefused
 from lakegate.spark.jobs.copy_files import FINGERPRINT
 from lakegate.spark.session import as_principal
-from tests.support.engines.governed_site import MASKED, Site, catalog_of, root, site
+from tests.support.engines.governed_site import MASKED, Site, catalog_of, site
 from tests.support.stack.columns import give, take, wide
 from tests.support.stack.world import unique
 
-__all__ = ["root", "site"]
+__all__ = ["site"]
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 

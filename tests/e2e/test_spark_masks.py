@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,32 +16,17 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from gateway.settings import java_home, load, search_path
-from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.restrictions.actions import Action
 from lakegate.restrictions.literals import Type
 from lakegate.restrictions.predicates import And, Compare, Comparison, Constant, In, IsNan, IsNull, Not, Or, Predicate
-from lakegate.spark.config import Engine
 from lakegate.spark.masks import fixed_value, masked, spark_type
 from lakegate.spark.row_filters import row_filter
-from lakegate.spark.session import start_engine
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 SALT = bytes(range(16))
 EMAIL = "prashant010696@gmail.com"
 ALICE = "alice@example.com"
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(jdk.find(java_home(), search_path())))
-        jars = [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
-        work_dir = tmp_path_factory.mktemp("spark")
-        session = start_engine(Engine(jars=jars, work_dir=str(work_dir), cores=1, shuffle_partitions=1))
-        yield session
-        session.stop()
 
 
 @pytest.fixture(params=[("UTC", "true"), ("America/Sao_Paulo", "false")], ids=["UTC ANSI", "Sao Paulo"])

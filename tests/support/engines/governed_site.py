@@ -10,26 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.settings import java_home, load, search_path
-from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.spark.catalog_client import CatalogClient
 from lakegate.spark.config import CopyConfig, Engine, OnBehalfOf, RestCatalog
 from lakegate.spark.governed import GovernedTables
 from lakegate.spark.jobs.governed_copy import CopyReport, GovernedCopy
-from lakegate.spark.session import as_principal, start_engine
+from lakegate.spark.session import as_principal
 from tests.support.stack.columns import give, wide
 from tests.support.stack.world import Person, Table, World
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(jdk.find(java_home(), search_path())))
-        jars = [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
-        work_dir = tmp_path_factory.mktemp("spark")
-        session = start_engine(Engine(jars=jars, work_dir=str(work_dir), cores=1, shuffle_partitions=1))
-        yield session
-        session.stop()
 
 
 def catalog_of(world: World, person: Person) -> RestCatalog:

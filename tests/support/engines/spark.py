@@ -11,10 +11,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+from pyspark.sql import SparkSession
+
 from gateway.settings import hadoop_environment, java_home, load, search_path
 from lakegate.local import jdk, spark_jars, toolchain
 from lakegate.local.demo.spark import SparkTools
 from lakegate.local.ready import Ready
+from lakegate.spark.config import Engine
+from lakegate.spark.session import start_engine
 from tests.support.stack.world import Person, World
 
 _END_SECONDS = 30.0
@@ -93,6 +98,21 @@ class Session:
         """Return the single value that a statement selects."""
         [(value,)] = self.sql(statement)
         return value
+
+
+def jars() -> list[str]:
+    """Return the paths of the archives that Spark needs."""
+    return [str(jar) for jar in spark_jars.locate(toolchain.cache(load({})).jars())]
+
+
+@contextmanager
+def in_process(work_dir: Path) -> Iterator[SparkSession]:
+    """Run Spark with its driver in this process until the end of the block. Each process has one Spark at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", str(jdk.find(java_home(), search_path())))
+        session = start_engine(Engine(jars=jars(), work_dir=str(work_dir), cores=1, shuffle_partitions=1))
+        yield session
+        session.stop()
 
 
 @contextmanager

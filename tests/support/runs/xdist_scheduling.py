@@ -26,9 +26,9 @@ def _e2e(*names: str) -> tuple[str, ...]:
 #: The first files of each shared group, in the order in which groups are taken: those that use the stack of
 #: `tests/integration/conftest.py`, some of which compare all of it; those that start further gateways on such a stack,
 #: in a process of their own; those that start a gateway with settings of their own on the stack of `stopped_gateway`;
-#: those that kill the `restarted_gateway`; those with a Spark in the process of the test, whose JVM the next file uses;
-#: and those with the Spark of `tests/e2e/conftest.py`. The files of a group run in this order: what compares all
-#: tuples, while there are few.
+#: those that kill the `restarted_gateway`; the demonstration, the longest; those with a Spark in the process of the
+#: test, on a stack or without one; and those with the Spark process of `tests/e2e/conftest.py`. The files of a group
+#: run in this order: what compares all tuples, while there are few.
 _SHARED = {
     "integration": _integration(
         "reconcile",
@@ -68,8 +68,9 @@ _SHARED = {
         "tag_suggestions",
     ),
     "killed": _integration("killed_gateways", "killed_lifecycles", "large_namespace_drops"),
-    "pipeline": _e2e("pipeline_run", "pipeline_transformations"),
-    "governed": _e2e("governed_copy_kills", "governed_copy_access", "spark_governed"),
+    "demo": _e2e("demo_real_data"),
+    "governed": _e2e("governed_copy_kills", "governed_copy_access", "spark_governed", "one_policy_every_engine"),
+    "pipeline": _e2e("pipeline_run", "pipeline_transformations", "policy_agreement", "spark_agreement", "spark_masks"),
     "engines": ("tests/e2e/",),
 }
 
@@ -80,7 +81,6 @@ _LONG = (
     "tests/policies/test_residual.py",
     "tests/policies/test_model.py",
     "tests/integration/test_dependency_outages.py",
-    *_e2e("demo_real_data"),
 )
 
 #: The group of tests that measure fractions of seconds, taken when no other group is left.
