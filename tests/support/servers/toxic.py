@@ -259,6 +259,17 @@ class _PortTaken(Exception):
     """Another process listens on the chosen port."""
 
 
+class _Serving(psutil.Process):
+    """The main process of a gateway. The system shows the environment of the process that it was forked from."""
+
+    def __init__(self, pid: int, environment: dict[str, str]) -> None:
+        super().__init__(pid)
+        self._environment = environment
+
+    def environ(self) -> dict[str, str]:
+        return dict(self._environment)
+
+
 @contextmanager
 def _second_gateway(
     ready: Ready, log: Path, settings: dict[str, str], more: Mapping[str, str]
@@ -269,7 +280,8 @@ def _second_gateway(
     base = f"http://127.0.0.1:{port}"
     changed = {"LISTEN_PORT": str(port), "METRICS__PORT": str(metrics), "BASE_URI": base, "WORKERS": "1", **settings}
     variables = {**{f"LAKEGATE__{name}": value for name, value in changed.items()}, **more}
-    child = start_serving(main.cmdline(), main.environ(), variables, log)
+    usual = main.environ()
+    child = start_serving(main.cmdline(), usual, variables, log)
     try:
         deadline = time.monotonic() + 150
         while True:
@@ -281,7 +293,7 @@ def _second_gateway(
             if child.poll() is not None or time.monotonic() > deadline:
                 pytest.fail(f"the gateway did not start:\n{log.read_text()[-3000:]}", pytrace=False)
             time.sleep(0.1)
-        yield base, psutil.Process(child.pid)
+        yield base, _Serving(child.pid, {**usual, **variables})
     finally:
         processes = family(psutil.Process(child.pid)) if child.poll() is None else []
         child.terminate()
