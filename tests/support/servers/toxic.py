@@ -295,7 +295,9 @@ def _second_gateway(
             time.sleep(0.1)
         yield base, _Serving(child.pid, {**usual, **variables})
     finally:
-        processes = family(psutil.Process(child.pid)) if child.poll() is None else []
+        processes: list[psutil.Process] = []
+        with contextlib.suppress(psutil.NoSuchProcess):  # a fork that ended is no zombie: its server waits for it
+            processes = family(psutil.Process(child.pid))
         child.terminate()
         try:
             child.wait(60)
