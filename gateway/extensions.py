@@ -58,6 +58,6 @@ def find_extension(group: ExtensionGroup | str, name: str, *, built_in: tuple[st
     except Exception as error:  # a package's own code runs here: whatever it raises, the operator needs its name
         raise NoSuchExtension(f"The extension {name!r} ({entry.value}) cannot be imported: {error!r}.") from error
     if not callable(found):
-        raise NoSuchExtension(f"The extension {name!r} ({entry.value}) is no function that opens it.")
+        raise NoSuchExtension(f"The extension {name!r} ({entry.value}) must be a function, and is not callable.")
     opened: Callable[..., Any] = found
     return opened

@@ -90,7 +90,7 @@ def _of_directory(directory: Path) -> list[str]:
 def _certificates(path: Path, variable: str) -> str:
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise CertificatesUnusable(f"the file of {variable}, {path}, is larger than a file of certificates may be")
+            raise CertificatesUnusable(f"the file of {variable}, {path}, is larger than {_MOST_BYTES:,} bytes")
         text = path.read_text(errors="replace")
     except OSError as error:
         raise CertificatesUnusable(f"the file of {variable}, {path}, cannot be read: {error.strerror}") from None

@@ -243,7 +243,7 @@ class HttpOperation(Operation, abstract=True):
 
     @classmethod
     def uses_idempotency_keys(cls) -> bool:
-        """Return True for changes, and for operations that are admitted before a change of the same request."""
+        """Return True for changes, and for reads whose request then makes a change, such as `FindTasks`."""
         return cls.is_catalog_mutation() or cls.pauses()
 
     @classmethod
@@ -267,13 +267,13 @@ class HttpOperation(Operation, abstract=True):
             raise TypeError(f"operation {cls.__name__} must name its endpoint as 'METHOD /path'")
         method = cls.endpoint.split(" ", 1)[0]
         if method not in cls.methods:
-            raise TypeError(f"operation {cls.__name__} is a {cls._kind()}: its method is no {method}")
+            raise TypeError(f"operation {cls.__name__} is a {cls._kind()} and cannot have the method {method}")
         if any(not path.startswith("/") for path in cls.also_at):
-            raise TypeError(f"operation {cls.__name__}: an older path begins with a slash, and has no method")
+            raise TypeError(f"operation {cls.__name__}: an older path must begin with a slash, and contain no method")
         if not cls._demands_something() and cls.open_to is None:
-            raise TypeError(f"operation {cls.__name__} must define demands() or say to whom it is open in open_to")
+            raise TypeError(f"operation {cls.__name__} must define demands(), or declare its audience in open_to")
         if cls.is_public() and cls._demands_something():
-            raise TypeError(f"operation {cls.__name__} is open to everybody, so it demands nothing")
+            raise TypeError(f"operation {cls.__name__} is public, so it must not define demands()")
 
     @classmethod
     def _kind(cls) -> str:
@@ -359,11 +359,11 @@ class SystemTask(Operation, abstract=True):
     @classmethod
     def _require_declared(cls) -> None:
         if not cls.system_tasks:
-            raise TypeError(f"operation {cls.__name__}: a system task names its system_tasks")
+            raise TypeError(f"operation {cls.__name__}: a system task must define system_tasks")
         if cls._demands_something() or cls.open_to is not None:
-            raise TypeError(f"operation {cls.__name__} is a system task: it is never open and demands no relation")
+            raise TypeError(f"operation {cls.__name__} is a system task: it must define neither open_to nor demands()")
         if cls.continue_reason and not cls.changes():
-            raise TypeError(f"operation {cls.__name__} changes nothing, so it goes on in maintenance anyway")
+            raise TypeError(f"operation {cls.__name__} changes nothing, so it must not define continue_reason")
 
 
 class Step(Operation, abstract=True):
@@ -378,9 +378,9 @@ class Step(Operation, abstract=True):
     @classmethod
     def _require_declared(cls) -> None:
         if not cls.occasion:
-            raise TypeError(f"operation {cls.__name__}: a step names its occasion")
+            raise TypeError(f"operation {cls.__name__}: a step must define occasion")
         if cls.open_to is not None:
-            raise TypeError(f"operation {cls.__name__} is a step: it is never open")
+            raise TypeError(f"operation {cls.__name__} is a step: it must not define open_to")
 
 
 @cache

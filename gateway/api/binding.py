@@ -232,7 +232,9 @@ def _reader(operation: type[HttpOperation], field_name: str, source: Source, kin
         case PrincipalParameters(own=own):
             return lambda ctx, body: ctx.principal(own=own)
         case Form():
-            raise TypeError(f"{operation.__name__}.{field_name}: forms are read by handlers")
+            raise TypeError(
+                f"{operation.__name__}.{field_name}: a binding cannot read a form; the handler must read it"
+            )
 
 
 def _path_reader(operation: type[HttpOperation], field_name: str, name: str, kind: Any) -> Reader:
@@ -243,7 +245,7 @@ def _path_reader(operation: type[HttpOperation], field_name: str, name: str, kin
         return lambda ctx, body: uuid_of(ctx.path, name)
     if kind is str:
         return lambda ctx, body: ctx.path[name]
-    raise TypeError(f"{operation.__name__}.{field_name}: no path names a {kind}")
+    raise TypeError(f"{operation.__name__}.{field_name}: a path parameter cannot have the type {kind}")
 
 
 def _body_reader(member: str, kind: Any) -> Reader:

@@ -112,7 +112,7 @@ class Ctx:
         caller already.
         """
         if self._context.actor.kind is not ActorKind.ANONYMOUS:
-            raise TypeError("who asks is known already")
+            raise TypeError(f"the request already has the caller {self._context.actor.id}")
         self._context.actor = self.services.actor_of(token)
         add_to_context(actor=self._context.actor.id)
         self._lease = await enter(self._request, self.services, self._context.actor)
@@ -257,7 +257,7 @@ class Ctx:
         contain it.
         """
         if not declared:
-            raise TypeError(f"{self._request.scope['path']} reads {name} and does not declare it")
+            raise TypeError(f"{self._request.scope['path']} reads {name}, which its handler does not declare")
 
     def header(self, name: str) -> str | None:
         """Return the value of a header; None if it is absent. If the header occurs several times, the values are joined

@@ -90,7 +90,9 @@ def serves(
     if any(each.also_at != first.also_at for each in operations):
         raise TypeError(f"{', '.join(each.__name__ for each in operations)} do not share their older paths")
     if any(each.uses_idempotency_keys() != first.uses_idempotency_keys() for each in operations):
-        raise TypeError(f"{', '.join(each.__name__ for each in operations)}: some change something, others do not")
+        raise TypeError(
+            f"{', '.join(each.__name__ for each in operations)} must either all use idempotency keys, or none"
+        )
     for each in operations:
         require_named(each)
     method = first.endpoint.split(" ", 1)[0]
@@ -98,7 +100,7 @@ def serves(
     def wrap(handler: Callable[..., Any]) -> HTTPRouteHandler:
         taken = [each.__name__ for each in operations if each in SERVED]
         if taken:
-            raise TypeError(f"{', '.join(taken)} served twice")
+            raise TypeError(f"{', '.join(taken)} has a second handler; only one is allowed")
         _inject_context(handler)
         served: HTTPRouteHandler = route(
             [re.sub(r"\{(\w+)\}", r"{\1:str}", each) for each in first.paths()],

@@ -122,7 +122,7 @@ def readable(definition: Any, names: Mapping[str, str], wanted: Any | None) -> A
         return definition
     for role in kept & names.keys():
         if names[role] in kept:
-            raise MixedRole(f"the role {names[role]!r} is named by its UUID too. Name it in one way in a definition.")
+            raise MixedRole(f"the role {names[role]!r} is also given by its UUID. Give it only once in a definition.")
 
     def name(role: str) -> str:
         known = names.get(role, role)

@@ -55,7 +55,7 @@ class _Skeleton:
             listed = [each for each in named if each["project-id"] == project] or named
         if project is not None and len(listed) != 1:
             found = "several projects have" if listed else "you see no project with"
-            raise NoSuchProject(f"{found} the id or name {project!r}. `lakegate export` without --project writes all.")
+            raise NoSuchProject(f"{found} the id or name {project!r}. Leave out --project to export all.")
         for each in listed:
             known = dict(self._resources), set(self._scopes)
             try:

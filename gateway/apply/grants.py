@@ -43,7 +43,7 @@ class Grants(Noun):
         self._check_privilege(to, path, ObjectType(on.kind.replace("-", "_")), entry.privilege)
         until = None if entry.expires_at is None else entry.expires_at.astimezone(UTC)
         if entry.acts_for is not None and entry.privilege != Privilege.DELEGATE:
-            raise to.source.error((*path, "acts-for"), "it limits delegate only. Remove it.")
+            raise to.source.error((*path, "acts-for"), "acts-for limits only the privilege delegate. Remove acts-for.")
         fields: dict[str, Any] = {"expires-at": until, **stated(entry, ("reason",))}
         fields |= {} if entry.acts_for is None else {"acts-for": _limits_field(entry.acts_for)}
         if until is None or until > to.now:
@@ -53,7 +53,10 @@ class Grants(Noun):
     def _check_privilege(self, to: Collector, path: Path, type: ObjectType, privilege: str) -> None:
         allowed = [each.value for each in GRANTABLE[type]]
         if type is ObjectType.ROLE and privilege == Privilege.ASSIGNEE:
-            raise to.source.error((*path, "privilege"), "members of a role belong into its list `members`.")
+            raise to.source.error(
+                (*path, "privilege"),
+                "assignee cannot be granted here. Add the principal to the list `members` of the role.",
+            )
         if privilege not in allowed:
             near = difflib.get_close_matches(privilege, allowed, n=1)
             hint = f"Did you mean {near[0]!r}? " if near else ""

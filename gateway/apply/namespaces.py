@@ -140,7 +140,7 @@ class Namespaces(Noun):
         self.add(to, path, address, entry)
 
     def stated(self, to: Collector, path: Path, entry: Any) -> dict[str, Any]:
-        """Return the fields that the file sets. Each property is a field."""
+        """Return the fields that the file sets. Each namespace property is a field of its own."""
         properties = {f"{_PROPERTIES}{key}": value for key, value in (entry.properties or {}).items()}
         return {**stated(entry, self.fields), **properties}
 

@@ -65,7 +65,8 @@ class Tags(Noun):
             lost = sorted(set(present.fields.get(name) or ()) - set(fields[name])) if name in fields else []
             if lost:
                 raise NotChangeable(
-                    f"{change.address}: `{name}` can only be extended, and the file lacks {', '.join(lost)}. Add it."
+                    f"{change.address}: `{name}` can only be extended, and the file lacks {', '.join(lost)}. Add the "
+                    "missing entries."
                 )
 
     def body(self, session: Any, address: Address, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def register(
         raise click.UsageError("give --grant and --on together: what to grant, and where")
     limits = _limits(users, roles, administrators, networks)
     if limits and "delegate" not in privileges:
-        raise click.UsageError("--for-user, --for-role, --for-administrators and --from-network limit --grant delegate")
+        raise click.UsageError("--for-user, --for-role, --for-administrators and --from-network need --grant delegate")
     # Names of objects are resolved first, so that a mistyped name changes nothing.
     places = [(each, _grants_path(api, each)) for each in dict.fromkeys(objects)]
     if "delegate" in privileges and not limits:

@@ -116,8 +116,9 @@ def _probe_by_gateway(api: Management, warehouse: Warehouse, path: str, engine_i
     challenge = api.send("POST", path, body={"engine": engine_id}).json()
     if "user" not in challenge:
         raise click.ClickException(
-            f"the settings of the gateway have no address of {printable(engine_id)}: its operator sets "
-            "LAKEGATE__ENGINE_PROBES__ENGINES__<NAME>__URL. A self-test needs --user and the way to the engine"
+            f"the settings of the gateway have no address of {printable(engine_id)}. The operator can set "
+            "LAKEGATE__ENGINE_PROBES__ENGINES__<NAME>__URL. A self-test needs --user and one of --command, "
+            "--trino-url and --reader"
         )
     with canary(api, warehouse, challenge, challenge["user"]):
         answer = api.send(

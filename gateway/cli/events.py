@@ -123,7 +123,9 @@ def _chosen(settings: Settings, sink: str | None) -> tuple[str, ...]:
     if sink is not None and sink in known:
         return (sink,)
     names = ", ".join(known) or "none"
-    raise click.ClickException(f"no such sink in the settings: {sink or 'there is none'}; configured sinks: {names}")
+    raise click.ClickException(
+        f"the settings have no event sink{f' {sink}' if sink else ''}; configured sinks: {names}"
+    )
 
 
 def _start(text: str) -> tuple[int | None, datetime | None]:

@@ -165,7 +165,7 @@ def _exit_on_token_errors() -> Iterator[None]:
         yield
     except KeyringError as refused:
         raise click.ClickException(
-            f"{refused}. It may contain your login; unlock the keyring, or log in again"
+            f"{refused}. The keyring may contain your login; unlock the keyring, or log in again"
         ) from None
     except LockTimeout:
         raise click.ClickException(

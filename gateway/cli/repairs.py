@@ -133,7 +133,7 @@ def reopen_bootstrap(user_id: str | None, yes: bool) -> None:
         _require_user(user_id)
     if not yes:
         claimant = "whoever bootstraps next" if user_id is None else user_id
-        raise click.UsageError(f"{claimant} administers the server then; confirm with --yes")
+        raise click.UsageError(f"this lets {claimant} become an administrator of the server; confirm with --yes")
     settings = quiet_settings()
     managed = run_on_services(settings, app.reopen_bootstrap(settings, user_id=user_id))
     if managed:

@@ -83,7 +83,11 @@ class KafkaSink:
                 raise self._unavailable(outcome)
         for event in run:
             if outcomes[event.id] is not None:
-                raise EventRefused(event.id, f"its {len(event.data)} bytes exceed the limit of Kafka")
+                raise EventRefused(
+                    event.id,
+                    f"its {len(event.data)} bytes exceed message.max.bytes of the producer or max.message.bytes of the "
+                    "topic",
+                )
 
     def _produce(self, run: Sequence[Event]) -> dict[UUID, KafkaError | Exception | None]:
         """Produce the events in a separate thread. Return {event id: error, or None if the event was acknowledged}."""

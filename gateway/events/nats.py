@@ -114,7 +114,9 @@ class NatsSink:
                 await stream.publish(self._target.subject, payload, headers=headers)
         except APIError as error:
             if error.err_code == _MESSAGE_EXCEEDS_MAXIMUM:
-                raise EventRefused(event.id, f"its {len(payload)} bytes exceed the limit of the NATS stream") from error
+                raise EventRefused(
+                    event.id, f"its {len(payload)} bytes exceed the limit max_msg_size of the NATS stream"
+                ) from error
             raise self._unavailable(error) from error
         except Exception as error:  # the library raises many types: errors of the protocol, of sockets and timeouts
             raise self._unavailable(error) from error

@@ -237,16 +237,18 @@ class NamePattern(Struct, frozen=True):
         if not self.namespace:
             raise ValueError("a name needs the levels of its `namespace`, and its `name`")
         if len(levels) > MAX_PATTERN_LEVELS:
-            raise ValueError(f"a name has at most {MAX_PATTERN_LEVELS} levels; this one has {len(levels)}")
+            raise ValueError(f"a name must have at most {MAX_PATTERN_LEVELS} levels; this one has {len(levels)}")
         for level in levels:
             if len(level) > MAX_PATTERN_LENGTH:
-                raise ValueError(f"a level of a name has at most {MAX_PATTERN_LENGTH} characters")
+                raise ValueError(f"a level of a name must have at most {MAX_PATTERN_LENGTH} characters")
             try:
                 TableIdentifier(Namespace((level,)), level)
             except CatalogError as error:
                 raise ValueError(str(error)) from None
         if sum(part.wild and part.text == "*" for level in levels for part in _parts(level)) > MAX_STARS:
-            raise ValueError(f"a name has at most {MAX_STARS} times `*`. Bind the policy to the namespace instead")
+            raise ValueError(
+                f"a name must contain `*` at most {MAX_STARS} times. Bind the policy to the namespace instead"
+            )
 
     @property
     def like(self) -> str:

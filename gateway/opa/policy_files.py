@@ -87,7 +87,7 @@ def policy_files(source: PolicySource | None) -> dict[str, bytes]:
         if not source.complete:
             raise InvalidPolicies(
                 f"{directory / _ENTRY} replaces the rules of Lakegate. Remove it, and keep only your own guardrails. "
-                "To replace all rules, which then no new version corrects, set LAKEGATE__POLICY_COMPLETE=true."
+                "To replace all rules, set LAKEGATE__POLICY_COMPLETE=true; new versions then no longer correct them."
             )
         kept = {name: content for name, content in shipped.items() if name.startswith((_SCHEMAS, _AUTHZ))}
     else:
@@ -128,7 +128,7 @@ def read_policies(source: Path) -> dict[str, bytes]:
             continue
         if file.is_symlink() and not file.is_file():
             raise InvalidPolicies(
-                f"{file} is a link to a directory or to a missing file, which is not read; put the files there."
+                f"{file} is a link to a directory or to a missing file, and such links are not read; copy the files."
             )
         if not file.is_file():
             continue

@@ -102,12 +102,12 @@ class VaultSecrets:
             return
         # A redirect, which is not followed, is not an error for hvac.
         if _nested(answer, "data", "version") is None:
-            raise outage("the answer to a write is not Vault's")
+            raise outage("the response to a write does not have the form of a response of Vault")
 
     def _delete(self, client: hvac.Client, id: UUID) -> None:
         answer = client.secrets.kv.v2.delete_metadata_and_all_versions(self._path(id), mount_point=self._mount)
         if getattr(answer, "status_code", None) != _NO_CONTENT:
-            raise outage("the answer to a deletion is not Vault's")
+            raise outage(f"the response to a deletion does not have the status {_NO_CONTENT} of Vault")
 
     def _get(self, client: hvac.Client, id: UUID) -> str | None:
         from hvac import exceptions
@@ -123,7 +123,7 @@ class VaultSecrets:
             return None
         found = _nested(answer, "data", "data", _FIELD)
         if not isinstance(found, str):
-            raise outage("the answer to a read is not that of a secret of this gateway")
+            raise outage("the response to a read does not contain a secret that the gateway has written")
         return found
 
     def _check(self, client: hvac.Client) -> None:

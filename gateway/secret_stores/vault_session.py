@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log in to HashiCorp Vault, and keep the token of a process.
+"""Log in to HashiCorp Vault, and renew the token. Each process has its own token.
 
 All functions block; `gateway.secret_stores.vault` calls them in threads. hvac is imported when a session is opened,
 because only gateways with this store need it. Messages of errors contain no password, secret id or token.
@@ -255,7 +255,7 @@ class VaultSession:
     def _token_of(self, answer: Any, started: float) -> _Token:
         auth = answer.get("auth") if isinstance(answer, Mapping) else None
         if not isinstance(auth, Mapping) or not isinstance(auth.get("client_token"), str):
-            raise SecretStoreRefused(REFUSED, reason="the answer to the login is not Vault's: it contains no token")
+            raise SecretStoreRefused(REFUSED, reason="the response to the login contains no token")
         seconds = auth.get("lease_duration")
         lease = float(seconds) if isinstance(seconds, int | float) and seconds > 0 else float("inf")
         return _Token(auth["client_token"], auth.get("renewable") is True, started + lease * 2 / 3)

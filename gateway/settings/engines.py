@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of engines that are trusted with definer views, of logins, and of reads through views.
+"""Settings for trusted engines (definer views), logins, limits on reads through views, and engine probes.
 
 `gateway/settings/__init__.py` reads them.
-
-The module also has the settings of the probes of engines (``LAKEGATE__ENGINE_PROBES__…``).
 """
 
 from __future__ import annotations

@@ -245,9 +245,9 @@ class Connector:
             user, _, digest = base64.b64decode(given).decode("ascii").partition(":")
             endpoint = base64.urlsafe_b64decode(user + "=" * (-len(user) % 4)).decode()
         except ValueError:
-            raise _Refused("no credentials of this gateway") from None
+            raise _Refused("the request has no valid proxy credentials of this gateway") from None
         if scheme.lower() != b"basic" or not hmac.compare_digest(digest, self._digest(endpoint)):
-            raise _Refused("no credentials of this gateway")
+            raise _Refused("the request has no valid proxy credentials of this gateway")
         return endpoint
 
     async def _dial(self, endpoint: str) -> Peer:
@@ -307,7 +307,7 @@ def _authority(endpoint: str) -> tuple[str, int]:
 
 def _require_tunnel(endpoint: str, target: bytes) -> None:
     if not endpoint.startswith("https://") or _authority(f"https://{target.decode('latin-1')}") != _authority(endpoint):
-        raise _Refused("another host than the endpoint")
+        raise _Refused("the request is for another host than the endpoint of its proxy credentials")
 
 
 def _origin_form(endpoint: str, target: bytes) -> bytes:
@@ -316,7 +316,7 @@ def _origin_form(endpoint: str, target: bytes) -> bytes:
     authority, slash, path = rest.partition(b"/")
     named = f"http://{authority.decode('latin-1')}"
     if scheme != b"http" or not endpoint.startswith("http://") or _authority(named) != _authority(endpoint):
-        raise _Refused("another host than the endpoint")
+        raise _Refused("the request is for another host than the endpoint of its proxy credentials")
     return slash + path if slash else b"/"
 
 

@@ -176,7 +176,9 @@ class Vendor:
             )
         sessions = self._clients.of(profile).sessions
         if sessions is None:
-            raise LookupError(f"the provider {profile.provider} makes no sessions, and its profile says it does")
+            raise LookupError(
+                f"the provider {profile.provider} cannot issue temporary credentials, although its profile says so"
+            )
         name = session_name(session)
         key = VendKey(
             principal=session.principal,

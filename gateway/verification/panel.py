@@ -283,7 +283,7 @@ def _understood(answer: object) -> Verdict:
         reasons: object = answer.reasons
         if isinstance(reasons, tuple | list) and all(isinstance(reason, str) for reason in reasons):
             return type(answer)(tuple(reasons))
-    raise VerifierFailed("the answer is no verdict")
+    raise VerifierFailed("the verifier did not return a verdict")
 
 
 def _reasons(name: str, reasons: tuple[str, ...], without: str) -> list[str]:

@@ -111,7 +111,7 @@ async def _refuses_one_event_alone(subject: SinkSubject) -> None:
     except EventRefused as refused:
         require(refused.event_id == large.id, "another event than the large one is refused")
     else:
-        raise Broken("a large event is accepted, so `too_large` is too small, or it is lost")
+        raise Broken("no event was refused: `too_large` is too small, or the sink loses large events")
     stored = await subject.stored()
     require(str(before.id) in stored.get("refused-0", ()), "an event before the refused one is not stored")
     await subject.sink.send([after])

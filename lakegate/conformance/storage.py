@@ -186,7 +186,7 @@ async def _deletion_is_exact(subject: StorageSubject) -> None:
             await place.read("t1", "a")
         except FileMissing:
             return
-        raise Broken("a deleted file is still read")
+        raise Broken("a deleted file can still be read")
 
 
 FILE_RULES: Final = (

@@ -56,7 +56,7 @@ class RestrictedTable:
         has restrictions of its own or another metadata file. Raises RestrictionNotSupported.
         """
         if self._restrictions != ReadRestrictions():
-            raise ReadFailed("the table is restricted for the caller too, so only its own rows and values can be read")
+            raise ReadFailed("the table is restricted for the caller, so it cannot be read as another principal")
         if self._location != metadata_location:
             raise ReadFailed("the table was changed meanwhile; read it again")
         return RestrictedTable(self._metadata, self._io, restrictions, self._location)
@@ -142,7 +142,7 @@ class RestrictedTable:
             return self.schema
         snapshot = self._metadata.snapshot_by_id(snapshot_id)
         if snapshot is None:
-            raise ValueError("the table has no snapshot of this id; `snapshot_ids` are those that it has")
+            raise ValueError(f"the table has no snapshot {snapshot_id}; `snapshot_ids` lists its snapshots")
         known = {each.schema_id: each for each in self._metadata.schemas}
         return known.get(-1 if snapshot.schema_id is None else snapshot.schema_id, self.schema)
 
@@ -192,7 +192,7 @@ def _selected(schema: Schema, columns: Sequence[str] | None) -> Schema:
         return schema
     known = {field.name: field for field in schema.fields}
     if isinstance(columns, str) or len(set(columns)) < len(columns) or set(columns) - known.keys():
-        raise ValueError(f"columns must be different names of these: {', '.join(known)}")
+        raise ValueError(f"columns must be a list of these names, each at most once: {', '.join(known)}")
     return Schema(*(known[name] for name in columns))
 
 

@@ -223,7 +223,7 @@ def check_readable(fields: Iterable[NestedField]) -> None:
             spark_type(each.type)
         except RestrictionsRefused as refused:
             raise GovernedReadRefused(
-                f"Spark cannot read tables with such a column, restricted or not: column {each.id}: {refused}. Read "
+                f"Spark cannot read the table because of column {each.id}, restricted or not: {refused}. Read "
                 "the table with Trino or the Python reader"
             ) from None
 

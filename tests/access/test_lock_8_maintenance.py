@@ -149,7 +149,7 @@ async def test_maintenance_pauses_changing_tasks_and_still_repairs_drift() -> No
 )
 def test_an_operation_kind_has_only_its_own_methods(fresh: None, base: type[HttpOperation], method: str) -> None:
     """Maintenance admits an operation by its kind, so no subclass may override that decision."""
-    with pytest.raises(TypeError, match=f"Odd is a {base.__name__}: its method is no {method}"):
+    with pytest.raises(TypeError, match=f"Odd is a {base.__name__} and cannot have the method {method}"):
         type(
             "Odd", (base,), {"endpoint": f"{method} /odd", "open_to": PublicAudience(Audience.AUTHENTICATED, "why not")}
         )
@@ -160,7 +160,7 @@ async def test_the_database_refuses_a_change_under_a_read_permit() -> None:
     vend = next(example.operation for example in EXAMPLES if isinstance(example.operation, VendCredentials))
     permit = await DoorFixture().door.admit(RequestContext(actor=world.ALICE, request_id="r"), vend)
     database = Database("postgresql+asyncpg://nobody@127.0.0.1:1/none", pool_size=1, acquire_timeout=1)
-    with pytest.raises(TypeError, match="says it changes nothing"):
+    with pytest.raises(TypeError, match="is declared to change nothing"):
         async with database.change(permit):
             pass
 

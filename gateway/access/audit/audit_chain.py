@@ -70,7 +70,7 @@ def seal(
     """
     ordered = sorted(records, key=lambda record: record.id)
     if not ordered:
-        raise ValueError("a block needs at least one record; seal when records exist")
+        raise ValueError("a block of the audit chain must contain at least one record")
     header = Block(
         number=after.number + 1 if after else 1,
         first=ordered[0].id,

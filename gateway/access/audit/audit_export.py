@@ -148,7 +148,7 @@ def _record(line: _RecordLine) -> SealedRecord:
 def _aware(time: datetime) -> datetime:
     """Return the time. Raises ValueError if it has no time zone: its instant would depend on the reader."""
     if time.tzinfo is None:
-        raise ValueError("a time in the file has no zone")
+        raise ValueError("a time in the audit export has no time zone")
     return time
 
 

@@ -33,7 +33,7 @@ def mint(
 ) -> Permit[Op]:
     """Return a permit for a decision that allows. Raises ValueError for any other decision."""
     if not decision.allowed:
-        raise ValueError(f"no permit for a decision that is {decision.outcome}")
+        raise ValueError(f"a permit needs the outcome allowed, and the decision has the outcome {decision.outcome}")
     permit: Permit[Op] = object.__new__(Permit)
     permit._operation = operation
     permit._actor = actor

@@ -133,7 +133,9 @@ class Permit(Generic[OpCo]):
         for a permit that was minted without this function.
         """
         if self._revalidate is None:
-            raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
+            raise LookupError(
+                f"the permit of {type(self._operation).__name__} was minted without a function to revalidate it"
+            )
         return await self._revalidate()
 
     async def policy_standing(
@@ -145,7 +147,9 @@ class Permit(Generic[OpCo]):
         was minted without this function.
         """
         if self._standing is None:
-            raise LookupError(f"{type(self._operation).__name__} was not admitted by a door that can be asked again")
+            raise LookupError(
+                f"the permit of {type(self._operation).__name__} was minted without a function to revalidate it"
+            )
         return await self._standing(policies, resolution)
 
     @property

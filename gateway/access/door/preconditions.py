@@ -78,16 +78,18 @@ def _require_way(context: RequestContext, operation: Operation) -> None:
     tasks = operation.system_tasks if isinstance(operation, SystemTask) else frozenset()
     own = system and context.actor.id.removeprefix("system~") in tasks
     if isinstance(operation, SystemTask) != system or (system and not own):
-        raise TypeError(f"{type(operation).__name__} is not for {context.actor.id}")
+        raise TypeError(f"{type(operation).__name__} cannot be requested by {context.actor.id}")
     if isinstance(operation, AssumeRole):
         if context.assumption is not None or context.admitted:
-            raise TypeError(f"{type(operation).__name__} comes first, and once")
+            raise TypeError(f"{type(operation).__name__} must be the first operation of a request, and only once")
     elif isinstance(operation, ReadThroughView):
         # The role may have been assumed before an outer view, so that the rights of the view's owner count here.
         if any(not issubclass(each, ReadThroughView | AssumeRole) for each in context.admitted):
-            raise TypeError(f"{type(operation).__name__} comes before what it leads to")
+            raise TypeError(
+                f"{type(operation).__name__} must be admitted before the operation that reads through the view"
+            )
     elif isinstance(operation, Step) and context.recorded_success is None:
-        raise TypeError(f"{type(operation).__name__} needs a remembered success")
+        raise TypeError(f"{type(operation).__name__} needs a recorded success of the same idempotency key")
 
 
 def _require_stated(operation: Operation) -> None:
@@ -98,7 +100,7 @@ def _require_stated(operation: Operation) -> None:
     """
     stated = operation.open_to is not None or any(demand.required for demand in operation.demands())
     if isinstance(operation, HttpOperation) and not stated:
-        raise TypeError(f"{type(operation).__name__} requires nothing here and is not declared open")
+        raise TypeError(f"{type(operation).__name__} has no required demand in this request and is not declared open")
 
 
 def _require_own(actor: Actor, operation: Operation) -> None:
@@ -114,7 +116,7 @@ def _require_own(actor: Actor, operation: Operation) -> None:
     ):
         return
     if target_user != actor.id or actor.assumed_role is not None:
-        raise TypeError(f"{type(operation).__name__} is open to {target_user} alone and not to {actor.id}")
+        raise TypeError(f"{type(operation).__name__} is open only to {target_user}, and {actor.id} requested it")
 
 
 def _require_direct_call(actor: Actor, operation: Operation) -> None:

@@ -205,14 +205,14 @@ class TabularRef(Ref, Generic[TabularKind]):
     def identifier(self) -> TableIdentifier:
         """The name. Raises LookupError for a reference by id."""
         if not isinstance(self.key, TableIdentifier):
-            raise LookupError(f"{self} is by id")
+            raise LookupError(f"{self} has an id and no name")
         return self.key
 
     @property
     def id(self) -> UUID:
         """The id. Raises LookupError for a reference by name."""
         if not isinstance(self.key, UUID):
-            raise LookupError(f"{self} is by name")
+            raise LookupError(f"{self} has a name and no id")
         return self.key
 
     def requested(self) -> Requested:

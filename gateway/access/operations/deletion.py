@@ -50,7 +50,7 @@ def kept(type: ObjectType, warehouse_id: UUID, id: UUID) -> Kept:
         case ObjectType.GENERIC_TABLE:
             return TabularRef(GenericTable, warehouse_id, id, dropped=True)
         case _:
-            raise LookupError(f"a {type} is never dropped and kept")
+            raise LookupError(f"a {type} cannot be restored after a drop")
 
 
 @dataclass(frozen=True)

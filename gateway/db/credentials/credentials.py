@@ -91,8 +91,8 @@ class StorageCredentials:
             # If this fails, the content may still arrive later. So it is deleted by `sweep`, not immediately.
             await store.put(id, plain)
         except CommitUnknown as unknown:
-            # No warehouse names the id, so for the caller nothing was changed in either case.
-            raise DatabaseUnavailable("the credential was not stored for certain") from unknown
+            # Committed or not, no warehouse refers to the id, so nothing changed for the caller.
+            raise DatabaseUnavailable("it is unknown whether the credential was stored") from unknown
         return id
 
     async def _discard(self, id: UUID) -> None:

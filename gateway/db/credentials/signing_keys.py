@@ -55,7 +55,7 @@ class SigningKeys:
             query = select(signing_keys.c.secret_id).where(signing_keys.c.kid == kid)
             secret_id = (await connection.execute(query)).scalar_one_or_none()
             if secret_id is None:
-                raise secrets.SecretUnreadable("the signing key is gone")
+                raise secrets.SecretUnreadable(f"the signing key {kid} does not exist")
             return await secrets.load(connection, self._sealer, secret_id)
 
     async def store(self, kid: str, *, public: bytes, private: bytes) -> None:

@@ -229,7 +229,9 @@ class Database:
         """
         operation = permit.operation
         if not operation.changes():
-            raise TypeError(f"{type(operation).__name__} says it changes nothing")
+            raise TypeError(
+                f"{type(operation).__name__} is declared to change nothing, so it cannot open a transaction"
+            )
         with span("postgresql.transaction", {"db.system.name": "postgresql"}), outages():
             async with self._engine.connect() as connection:
                 await connection.begin()

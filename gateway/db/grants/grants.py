@@ -324,7 +324,7 @@ async def history(
     ValueError without an object and a principal: the whole history is too large.
     """
     if on is None and principal is None:
-        raise ValueError("whose history: name an object or a principal")
+        raise ValueError("the history of grants needs an object or a principal")
     statement = select(*columns_for(HistoryRow, grant_history)).order_by(grant_history.c.id.desc()).limit(limit)
     if on is not None:
         statement = statement.where(grant_history.c.object_type == on.type.value, grant_history.c.object_id == on.id)

@@ -98,7 +98,9 @@ class DirectRead(Generic[RowType]):
         records = await _fetch(pool, self._batch_sql, [*arguments, *self._batch_constants])
         rows = dict(zip((record[0] for record in records), self._rows(records, first=1), strict=True))
         if len(records) != len(members) or len(rows) != len(members):
-            raise ValueError(f"{len(records)} rows for {len(members)} members")
+            raise ValueError(
+                f"{len(records)} rows for {len(members)} members of the batch; each member must have one row"
+            )
         return [rows[number] for number in range(1, len(members) + 1)]
 
     def _rows(self, records: Sequence[Any], *, first: int = 0) -> list[RowType]:
@@ -126,7 +128,7 @@ class DirectRead(Generic[RowType]):
         for name in compiled.positiontup:
             bound = compiled.binds[name]
             if bound.expanding or not _is_sent_as_given(bound.type):
-                raise TypeError(f"the parameter {name} cannot be sent as it is")
+                raise TypeError(f"the parameter {name} has a type that needs a conversion before it is sent")
             self._arguments.append((name, None) if bound.required else (None, bound.effective_value))
         columns = () if isinstance(self.statement, TextClause) else self.statement.selected_columns
         for at, column in enumerate(columns):
@@ -134,7 +136,7 @@ class DirectRead(Generic[RowType]):
             element = _element_of(column.type).dialect_impl(_DIALECT)
             decode = element.result_processor(_DIALECT, None)
             if decode is not None and isinstance(column.type, ARRAY):
-                raise TypeError(f"the array {column.key} cannot be read as it is")
+                raise TypeError(f"the array {column.key} has elements that need a conversion after they are read")
             if decode is not None:
                 self._decoders.append((at, decode))
         self._sql = compiled.string

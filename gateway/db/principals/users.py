@@ -220,7 +220,7 @@ async def guard_last_admin(
     if concerned is not None and not await concerned():
         await connection.execute(_LOCK_SHARED)
         if await concerned():
-            raise Deadlocked("the role was given an office on the server meanwhile")
+            raise Deadlocked("the role received `admin` or `operator` on the server while this transaction waited")
         yield
         return
     await connection.execute(_LOCK)

@@ -78,7 +78,7 @@ def _above(ref: refs.Ref) -> tuple[UUID, tuple[str, ...]] | None:
         case refs.NamespaceRef():
             levels = ref.namespace.levels[:-1]
         case _:
-            raise TypeError(f"{type(ref).__name__} has no path")
+            raise TypeError(f"a {type(ref).__name__} has no path of namespaces")
     return ref.warehouse_id, tuple(Namespace(levels[: depth + 1]).key for depth in range(len(levels)))
 
 

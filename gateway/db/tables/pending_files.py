@@ -97,7 +97,7 @@ async def hold(connection: AsyncConnection, locations: Sequence[str]) -> None:
     """
     held = (await connection.execute(_HOLD, {"locations": list(locations)})).all()
     if len(held) != len(set(locations)):
-        raise DatabaseUnavailable("the change took longer than its unreferenced files are kept")
+        raise DatabaseUnavailable("the change took too long: its files are being removed as unreferenced files")
 
 
 _HOLD = text("select location from pending_files where location = any(:locations) order by location for update")

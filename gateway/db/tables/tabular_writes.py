@@ -155,4 +155,4 @@ def _swap(noted: bool) -> TextClause:
 def _require_held(files: int) -> None:
     """Raise DatabaseUnavailable if the sweeper has locked the file. Nothing happened, and the client may retry."""
     if files != 1:
-        raise DatabaseUnavailable("the change took longer than its unreferenced files are kept")
+        raise DatabaseUnavailable("the change took too long: its file is being removed as an unreferenced file")

@@ -241,7 +241,7 @@ def _visible_by_grants(holders: Holders) -> ColumnElement[bool]:
 
 def _owned(warehouse_id: UUID | None, project_id: str | None) -> ColumnElement[bool]:
     if (warehouse_id is None) == (project_id is None):
-        raise ValueError("tasks are of one warehouse or of one project")
+        raise ValueError("give either a warehouse or a project, and not both")
     return tasks.c.project_id == project_id if warehouse_id is None else tasks.c.warehouse_id == warehouse_id
 
 

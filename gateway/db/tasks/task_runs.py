@@ -292,5 +292,7 @@ _T = TypeVar("_T")
 
 def _given(value: _T | None, task: Task) -> _T:
     if value is None:
-        raise ValueError(f"task {task.id} of the queue {task.queue} is about something else")
+        raise ValueError(
+            f"task {task.id} of the queue {task.queue} does not have the requested warehouse, object or project"
+        )
     return value

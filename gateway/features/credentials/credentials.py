@@ -271,7 +271,9 @@ class Credentials(UseCases):
         async def still_allowed() -> None:
             resolution = await self._database.revalidate(permit)
             if resolution is not permit.resolution and (await self._lifetime(permit, profile, resolution))[0] < seconds:
-                raise DecisionEngineUnavailable("a grant ends sooner than when the credential was asked for")
+                raise DecisionEngineUnavailable(
+                    "the caller's grants were shortened during the request, so the requested lifetime is too long"
+                )
 
         try:
             vended = await self._vendor.vend(

@@ -177,7 +177,7 @@ async def _warehouse_id(connection: Connection, given: str) -> UUID:
         found = await scope_verdicts.named(connection, given)
     if len(found) != 1:
         known = "no warehouse has" if not found else f"{len(found)} warehouses have"
-        raise NoSuchWarehouse(f"{known} the name {given!r}; give the id of one")
+        raise NoSuchWarehouse(f"{known} the name {given!r}; give the id of the warehouse")
     return found[0]
 
 

@@ -109,7 +109,7 @@ class Signing(UseCases):
         self, permit: _Permit, vend: _Vend | None, warehouse: ResolvedWarehouse, location: Location, *, writable: bool
     ) -> RemoteSignResult:
         if vend is None:
-            raise SigningForbidden("No request is signed: you may not have credentials for this table")
+            raise SigningForbidden("No request is signed: you are not allowed to get credentials for this table")
         level = _level(permit, vend)
         profile = warehouse.storage_profile
         request = unsigned(permit.operation.request)
@@ -120,7 +120,7 @@ class Signing(UseCases):
         _require(level, read.action)
         if read.action is SignedAction.WRITE and not writable:
             raise SigningForbidden(
-                "No request is signed: the table was dropped. Its files can be read and deleted only"
+                "No request is signed: the table was dropped, so its files can only be read and deleted"
             )
 
         async def still_allowed() -> None:

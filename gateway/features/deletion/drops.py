@@ -182,7 +182,7 @@ class Protection(UseCases):
 def _key(resolution: Resolution, on: Ref) -> ObjectKey:
     row = resolution.get(on)
     if row is None:
-        raise LookupError(f"nothing was admitted on {on!r}")
+        raise LookupError(f"the operation was not admitted on {on!r}")
     return row.key
 
 

@@ -65,7 +65,7 @@ class ManagedAccess(UseCases):
 def _row(resolution: Resolution, on: Ref) -> ResolvedWarehouse | ResolvedNamespace:
     row = resolution.get(on)
     if not isinstance(row, (ResolvedWarehouse, ResolvedNamespace)):
-        raise LookupError(f"nothing was admitted on {on!r} that can have managed access")
+        raise LookupError(f"the operation was not admitted on a warehouse or namespace {on!r}")
     return row
 
 

@@ -142,7 +142,8 @@ class NamespaceMoves(UseCases):
         deepest = subtree.depth - len(subtree.levels) + len(operation.destination.levels)
         if deepest > MAX_LEVELS:
             raise NamespaceDepthExceeded(
-                f"Namespace exceeds maximum depth of {MAX_LEVELS}: after the move one would have {deepest} levels."
+                f"Namespace exceeds maximum depth of {MAX_LEVELS}: after the move, a namespace would have {deepest} "
+                "levels."
             )
 
 

@@ -327,7 +327,7 @@ def _affected(
             lost=True,
         )
     if table is None or effect is None:
-        raise LookupError("neither covered nor lost")
+        raise LookupError("the object is neither covered by the policy nor has a name that lost a restriction")
     return AffectedTable(
         type=_KINDS[table.kind],
         table_id=table.id,

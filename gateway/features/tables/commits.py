@@ -327,7 +327,7 @@ def _answer(change: Change, written: Written | None, before: Mapping[UUID, Docum
     if written is not None:
         return CommitTableResponse(metadata_location=written[0], metadata=msgspec.Raw(written[1]))
     if isinstance(change, NewTable):
-        raise AssertionError("a table that is created has a file")
+        raise AssertionError("the commit that created the table wrote no metadata file")
     document = before[change.table.id]
     return CommitTableResponse(metadata_location=document.metadata_location, metadata=msgspec.Raw(document.text))
 

@@ -243,7 +243,7 @@ class TagAttachments(UseCases):
 def _row(resolution: Resolution, on: Ref | TableRef) -> Resolved:
     row = resolution.get(on)
     if row is None:
-        raise LookupError(f"nothing was admitted on {on!r}")
+        raise LookupError(f"the operation was not admitted on {on!r}")
     return row
 
 

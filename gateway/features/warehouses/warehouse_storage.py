@@ -158,7 +158,8 @@ class WarehouseStorage(UseCases):
         async with self._database.read() as connection:
             if not await warehouses.base_is_free(connection, profile.base_location().overlap_key, except_id=id):
                 raise StorageProfileImmutable(
-                    "The base location overlaps the base location of another warehouse. Choose another base location."
+                    "The base location of this warehouse overlaps the base location of another warehouse, and cannot "
+                    "be changed. Create another warehouse with a base location of its own."
                 )
 
     async def _require_manager(self, actor: Actor, ref: WarehouseRef) -> None:

@@ -188,7 +188,7 @@ class Warehouses(UseCases):
             row = await warehouses.get(connection, id)
         await self._delivery.deliver_or_defer(pending)
         if row is None:
-            raise LookupError("a warehouse is there in the transaction that made it")
+            raise LookupError("the warehouse was not found in the transaction that created it")
         return warehouse_answer(row)
 
     async def validate_creation(self, permit: Permit[ValidateWarehouseCreation]) -> ValidationAnswer:

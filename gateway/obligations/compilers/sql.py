@@ -160,7 +160,9 @@ def predicate_sql(predicate: Predicate, names: Mapping[int, str], dialect: Diale
 
     def column(field_id: int) -> str:
         if field_id not in names:
-            raise RestrictionNotExpressible(f"the row filter refers to the field {field_id}, which has no name here")
+            raise RestrictionNotExpressible(
+                f"the row filter refers to the field {field_id}, which is not a column of the table"
+            )
         return qualifier + dialect.quote(names[field_id])
 
     def compiled(part: Predicate) -> str:

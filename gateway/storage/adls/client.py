@@ -43,7 +43,7 @@ class AdlsSessions:
         """
         own = adls_credential(credential)
         if isinstance(own, AdlsSas):
-            raise TypeError("a temporary credential makes no sessions")
+            raise TypeError("a temporary credential cannot issue another temporary credential")
         try:
             profile.check(self._rules)
         except InvalidStorageProfile as refused:

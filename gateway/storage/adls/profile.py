@@ -83,12 +83,13 @@ def _check_authority(authority: str) -> None:
 def _check_segment(segment: str) -> None:
     if segment.endswith("."):
         raise InvalidLocation(
-            f"Path segment {shown(segment)} must not end with a dot: Azure drops it, so two names are one directory"
+            f"Path segment {shown(segment)} must not end with a dot: Azure drops the dot, so two names would mean one "
+            "directory"
         )
     if "%" in segment:
         raise InvalidLocation(
             f"Path segment {shown(segment)} must not contain a percent sign: some of Azure's clients decode names, so "
-            "one name is two directories"
+            "one name could mean two directories"
         )
 
 
@@ -174,7 +175,7 @@ class AdlsProfile(StoredProfile, frozen=True, kw_only=True, tag="adls"):
 
     @property
     def downscoping(self) -> Downscoping | NoVending:
-        """Signatures for directories, or no vending if `sas-enabled` is false."""
+        """The confinement by SAS tokens for one directory, or NoVending if `sas-enabled` is false."""
         if not self.sas_enabled:
             return NoVending(
                 reason="sas-enabled is false in the storage profile",

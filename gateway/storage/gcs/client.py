@@ -49,7 +49,7 @@ class GcsSessions:
         """Return a token that has only the rights of `policy`, an access boundary."""
         own = gcs_credential(credential)
         if isinstance(own, GcsToken):
-            raise TypeError("a temporary credential makes no sessions")
+            raise TypeError("a temporary credential cannot issue another temporary credential")
         refusal = identity_refusal(typed(profile, GcsProfile), own, self._rules)
         if refusal is not None:
             raise ShortTermCredentialError(refusal, "profile")
@@ -59,7 +59,7 @@ class GcsSessions:
         """Raise StorageCheckFailed if the token can be exchanged for one that lists the whole bucket."""
         token = gcs_credential(temporary)
         if not isinstance(token, GcsToken):
-            raise TypeError("only a temporary credential has a boundary to get rid of")
+            raise TypeError("only a temporary credential has an access boundary that can be tested")
         other = await self._tokens.exchanged(token, whole_bucket(typed(profile, GcsProfile).bucket))
         if other is None:
             return

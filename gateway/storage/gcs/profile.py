@@ -108,7 +108,7 @@ class GcsProfile(StoredProfile, frozen=True, kw_only=True, tag="gcs"):
 
     @property
     def downscoping(self) -> Downscoping | NoVending:
-        """Tokens with an access boundary, or no vending if `sts-enabled` is false."""
+        """The confinement by tokens with an access boundary, or NoVending if `sts-enabled` is false."""
         if not self.sts_enabled:
             return NoVending(
                 reason="sts-enabled is false in the storage profile",

@@ -112,7 +112,7 @@ class HdfsFiles:
         `FileClient`.
         """
         if not isinstance(profile, HdfsProfile) or not isinstance(credential, HdfsAccess):
-            raise TypeError(f"a {type(credential).__name__} for a {type(profile).__name__} opens no file in HDFS")
+            raise TypeError(f"HDFS cannot be used with a {type(credential).__name__} and a {type(profile).__name__}")
         try:
             profile.check(self._rules)
         except CatalogError as refused:

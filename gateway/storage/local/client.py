@@ -94,7 +94,9 @@ class LocalFiles:
         created.
         """
         if not isinstance(profile, LocalProfile) or not isinstance(credential, LocalAccess):
-            raise TypeError(f"a {type(credential).__name__} for a {type(profile).__name__} opens no local file")
+            raise TypeError(
+                f"local files cannot be used with a {type(credential).__name__} and a {type(profile).__name__}"
+            )
         try:
             profile.check(self._rules)
         except CatalogError as refused:

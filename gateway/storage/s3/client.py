@@ -52,7 +52,7 @@ class S3Sessions:
         """
         to, own = typed(profile, S3Profile), s3_credential(credential)
         if isinstance(own, S3TemporaryCredential):
-            raise TypeError("a temporary credential makes no sessions")
+            raise TypeError("a temporary credential cannot issue another temporary credential")
         match to.kind, own:
             case StoreKind.R2, S3CloudflareR2() if self._r2 is not None:
                 return await self._r2.make(own, policy, seconds=seconds)
@@ -74,7 +74,7 @@ class S3Sessions:
         """
         session, of = s3_credential(temporary), typed(profile, S3Profile)
         if not isinstance(session, S3TemporaryCredential):
-            raise TypeError("only a temporary credential has a policy to get rid of")
+            raise TypeError("only a temporary credential has a session policy that can be tested")
         if of.kind is StoreKind.R2:
             return  # its credentials are made with an API token, which no credential contains
         if of.kind is StoreKind.OSS:

@@ -183,7 +183,7 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
 
     @property
     def downscoping(self) -> Downscoping | NoVending:
-        """Sessions with a policy of the store's kind, or no vending if `sts-enabled` is false."""
+        """The confinement by sessions with a policy of the store's kind, or NoVending if `sts-enabled` is false."""
         if not self.sts_enabled:
             return NoVending(
                 reason="sts-enabled is false in the storage profile",

@@ -142,7 +142,7 @@ class GovernedCopy:
     def _finished(self, mark: str, started: float) -> tuple[Metadata, int]:
         copy = self._loaded()
         if copy is None or continued(copy, mark) is None:
-            raise GovernedReadRefused(f"another writer changed {self._config.target} during the run; run it again")
+            raise GovernedReadRefused(f"another writer changed {self._config.target} during the run; repeat the run")
         return copy, self._expire(copy, started)
 
     @property

@@ -92,11 +92,11 @@ async def test_a_role_is_assumed_once_and_before_any_admission() -> None:
     door_fixture = DoorFixture()
     context = request_context()
     await door_fixture.door.assume(context, world.ROLE)
-    with pytest.raises(TypeError, match="comes first, and once"):
+    with pytest.raises(TypeError, match="must be the first operation of a request"):
         await door_fixture.door.assume(context, world.ROLE)
     later = request_context()
     await door_fixture.door.admit(later, LoadTable(world.TABLE))
-    with pytest.raises(TypeError, match="comes first, and once"):
+    with pytest.raises(TypeError, match="must be the first operation of a request"):
         await door_fixture.door.admit(later, AssumeRole(world.ROLE))
 
 

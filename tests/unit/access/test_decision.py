@@ -156,7 +156,7 @@ def test_a_permit_cannot_be_constructed_directly() -> None:
 
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.ALLOWED])
 def test_a_refused_decision_cannot_be_minted(outcome: Outcome) -> None:
-    with pytest.raises(ValueError, match=f"no permit for a decision that is {outcome}"):
+    with pytest.raises(ValueError, match=f"the decision has the outcome {outcome}"):
         _minted(Decision(outcome, DeterminedBy.NONE))
 
 

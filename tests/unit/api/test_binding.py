@@ -162,7 +162,7 @@ def test_a_field_that_no_path_can_name_is_refused_when_it_is_declared() -> None:
     class Odd(QuestionOperation, abstract=True):
         on: InPath[float]
 
-    with pytest.raises(TypeError, match="Odd.on: no path names a <class 'float'>"):
+    with pytest.raises(TypeError, match="Odd.on: a path parameter cannot have the type <class 'float'>"):
         bind(Odd)
 
 

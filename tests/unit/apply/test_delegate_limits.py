@@ -75,5 +75,5 @@ def test_export_states_the_limits() -> None:
 
 
 def test_limits_of_another_privilege_are_refused() -> None:
-    with pytest.raises(InvalidSource, match="limits delegate only"):
+    with pytest.raises(InvalidSource, match="limits only the privilege delegate"):
         desired_state(read_all({"f.yaml": FILE % ("describe", ", acts-for: {}")}), now=datetime(2026, 1, 1, tzinfo=UTC))

@@ -48,7 +48,7 @@ def test_limits_without_delegate_are_refused_before_any_request() -> None:
     arguments = ["oidc~e", "--name", "e", "--grant", "inspector", "--on", "project", "--for-user", "oidc~a"]
     done = CliRunner().invoke(main, ["client", "register", *arguments, "--gateway", "http://127.0.0.1:1"])
     assert done.exit_code == 2
-    assert "limit --grant delegate" in done.output
+    assert "need --grant delegate" in done.output
 
 
 def test_registering_again_does_not_remove_limits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def _read(scope: str) -> tuple[str, frozenset[str], tuple[str, ...]]:
     """Return (bucket, actions, prefixes)."""
     fields: Any = json.loads(scope, object_pairs_hook=_reject_duplicates)
     if not isinstance(fields, dict) or fields.keys() != {"bucket", "permission", "prefixes"}:
-        raise UnsupportedScope("a scope has a bucket, a permission and prefixes")
+        raise UnsupportedScope("a scope must have a bucket, a permission and prefixes, and nothing else")
     actions = _OF_PERMISSION.get(fields["permission"])
     if actions is None:
         raise UnsupportedScope("the permission is not one for objects")

@@ -233,5 +233,5 @@ _STATED_PAYLOADS: Final = (UNSIGNED_PAYLOAD, "STREAMING-UNSIGNED-PAYLOAD-TRAILER
 
 def _empty(request: UnsignedRequest) -> str:
     if request.body:
-        raise UnsupportedSignRequest("A list request has no body")
+        raise UnsupportedSignRequest("A list request must not have a body")
     return UNSIGNED_PAYLOAD

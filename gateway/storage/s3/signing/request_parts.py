@@ -162,7 +162,7 @@ def _decoded(text: str) -> str:
 def _check_key(key: str) -> None:
     """Raise an error if a client, a proxy or a store may read the key as another key."""
     if len(key.encode()) > MAX_KEY_BYTES:
-        raise RequestUriMismatch(f"An object key has at most {MAX_KEY_BYTES} bytes")
+        raise RequestUriMismatch(f"An object key must have at most {MAX_KEY_BYTES} bytes")
     current, decoded = b"", key.encode()
     while current != decoded:  # also for a store or proxy that decodes again
         if any(segment in (b".", b"..") for segment in decoded.split(b"/")):
@@ -260,7 +260,7 @@ def headers_to_sign(
     once.
     """
     if len(headers) > MAX_HEADERS:
-        raise UnsupportedSignRequest(f"A request to sign has at most {MAX_HEADERS} headers")
+        raise UnsupportedSignRequest(f"A request to sign must have at most {MAX_HEADERS} headers")
     found: dict[str, str] = {}
     unsigned: dict[str, str] = {}
     for name, value in headers:

@@ -98,7 +98,7 @@ class S3Signer:
         if isinstance(key, S3TemporaryCredential):
             return sign(request, key, found.region)
         if not self._own_key_signs(found):
-            raise TypeError("the key of a warehouse signs only where `offered` allows it")
+            raise TypeError("the own key of this warehouse must not sign; check `offered` first")
         if not isinstance(key, S3AccessKey) or found.assume_role_arn is not None:
             raise SignWithoutCredentials(
                 "The warehouse has no access key that can sign by itself. Set sts-enabled in its storage profile"
