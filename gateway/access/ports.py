@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of the door: interfaces that rooms above it implement, and in tests other classes."""
+"""Ports of the door: interfaces that packages above it implement."""
 
 from __future__ import annotations
 

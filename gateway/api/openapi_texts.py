@@ -93,8 +93,8 @@ REFUSALS: Final[Mapping[str, tuple[str, str, str]]] = {
     "415": (
         "The body has a content encoding other than gzip.",
         "UnsupportedMediaTypeException",
-        "The request body has the content-encoding 'br', which this server cannot read. Send the body "
-        "with the content-encoding gzip, or without this header.",
+        "The request body has the content-encoding 'br', which this server cannot read. Send it with "
+        "content-encoding gzip, or without that header.",
     ),
     "422": (
         "The idempotency key was used with another body, or the request contradicts itself.",

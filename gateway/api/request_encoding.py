@@ -41,8 +41,8 @@ def decoded_body(scope: Scope, receive: Receive, charge: Callable[[int], None]) 
 
     async def refuse() -> Any:
         raise UnsupportedMediaType(
-            f"The request body has the content-encoding {coding[:40]!r}, which this server cannot read. Send "
-            "the body with the content-encoding gzip, or without this header."
+            f"The request body has the content-encoding {coding[:40]!r}, which this server cannot read. Send it "
+            "with content-encoding gzip, or without that header."
         )
 
     return cast(Receive, refuse)

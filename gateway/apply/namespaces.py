@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Namespaces of warehouses. Tables, views, generic tables and columns in them, which apply does not create."""
+"""Namespaces of warehouses, and the tables, views, generic tables and columns in them. Only namespaces are created."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that the planner compares, which includes the complete lists of the file, and the changes of a plan."""
+"""The current and desired state that the planner compares, and the changes of a plan."""
 
 from __future__ import annotations
 

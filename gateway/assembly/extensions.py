@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Export the functions that find extensions of installed packages, for the modules of the composition root."""
+"""Give the composition root the functions that find extensions of installed packages."""
 
 from gateway.extensions import ExtensionGroup, NoSuchExtension, find_extension, names_of_extensions
 

@@ -50,7 +50,7 @@ def migrate(only_check: bool, seconds: float) -> None:
         _check(seconds)
         return
     if seconds:
-        raise click.UsageError("--wait is possible only with --check")
+        raise click.UsageError("--wait needs --check")
     from gateway.db.migrate import SchemaMismatch, run_migrations
     from gateway.settings import Settings
     from gateway.settings.postgres import asyncpg_url

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vend a credential for one table's prefix, after location and authorization are settled.
+"""Vend a credential for one table's prefix, when its location and the authorization are known.
 
 The caller has already made the decision. The location is checked again against the *current* base location of the
 warehouse: if that was narrowed, a table outside of it gets no credentials. Policy and lifetime are determined before

@@ -56,7 +56,7 @@ def test_an_operation_without_demands_must_declare_it() -> None:
 
 
 def test_a_public_operation_cannot_have_demands() -> None:
-    with pytest.raises(TypeError, match="Both is open to everybody"):
+    with pytest.raises(TypeError, match="Both is public"):
 
         class Both(ReadOperation):
             endpoint: ClassVar[str] = "GET /both"

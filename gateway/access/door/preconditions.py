@@ -116,7 +116,7 @@ def _require_own(actor: Actor, operation: Operation) -> None:
     ):
         return
     if target_user != actor.id or actor.assumed_role is not None:
-        raise TypeError(f"{type(operation).__name__} is open only to {target_user}, and {actor.id} requested it")
+        raise TypeError(f"{type(operation).__name__} is open only to {target_user} without an assumed role")
 
 
 def _require_direct_call(actor: Actor, operation: Operation) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on grants, which require the tuples in OpenFGA, and on their history.
+"""Statements on grants and on their history. Each grant requires a tuple in OpenFGA.
 
 A row belongs to one grantor, so several rows may require the same tuple. The statement that deletes a row inserts it
 into the history, so no grant is lost.

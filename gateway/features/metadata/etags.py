@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ETags of tables: they tell which responses are equal, and for how long a client may reuse one.
+"""ETags of tables: each identifies a response, and limits how long a client may reuse this response.
 
 A tag is `W/"lg1.<digest>.<issued>.<life>"`. `issued` is the database's clock in milliseconds. `life` is the time in
 milliseconds for which the response may be confirmed. Both are hexadecimal; `life` is `-` for a response without

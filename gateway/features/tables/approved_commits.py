@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits with verifiers: describe the change to the state that was read, and query the verifiers again if another
-commit was faster.
-"""
+"""Commits with verifiers: describe the change, query the verifiers, and query them again after a concurrent commit."""
 
 from __future__ import annotations
 

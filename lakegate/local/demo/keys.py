@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trials with the storage key that was vended for one table.
+"""Trials of the demonstration that use the storage key vended for one table.
 
 They call the object store with boto3 and bypass the gateway, as an attacker would.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State and requests that the trials share: callers, names of tables, and the Spark engine.
+"""State and requests that the trials of the demonstration share: callers, names of tables, and the Spark engine.
 
 Callers of the public HTTP API: users and programs, each with its own token.
 """

@@ -212,7 +212,7 @@ async def test_a_refusal_below_a_view_hides_its_owner_and_the_audit_records_it(l
 async def test_a_view_chain_must_be_entered_before_the_first_admission() -> None:
     where, context = door_fixture(owned("alice")), request_context(CAROL)
     await where.door.admit(context, LoadTable(world.TABLE))
-    with pytest.raises(TypeError, match="before what it leads to"):
+    with pytest.raises(TypeError, match="before the operation that reads through the view"):
         await where.door.pass_through(context, [world.VIEW])
 
 
