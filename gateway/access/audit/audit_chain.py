@@ -186,7 +186,7 @@ class ChainVerifier:
         below = self._removed_below
         if below is None or len(records) >= block.count or block.first.int >= below.int:
             return False
-        # A gateway of an earlier version sealed records of two months together. Its block keeps the later ones.
+        # Earlier versions sealed records of two months in one block. It keeps the records of the later month.
         return bool(records) == (block.last.int >= below.int) and all(each.id.int >= below.int for each in records)
 
 

@@ -228,7 +228,7 @@ def _short_text(text: str, limit: int) -> tuple[str, LeftOut]:
     except (msgspec.MsgspecError, RecursionError):
         first = _first_words(text, limit)
         return first, LeftOut(count=len(text) - len(first), sha256=digest(text))
-    kept = _first(entries, limit // 2)  # quotes are escaped once more
+    kept = _first(entries, limit // 2)  # half, because the result is encoded again
     return _encoder.encode(kept).decode(), LeftOut(count=len(entries) - len(kept), sha256=digest(entries))
 
 
@@ -237,9 +237,9 @@ def _first_words(text: str, room: int) -> str:
 
     It ends with a whole word if it has several words.
     """
-    first = text[: max(room - 3, 0)]  # two quotes, and what `_size` adds
+    first = text[: max(room - 3, 0)]  # room for two quotes and for what `_size` adds
     while first and (excess := _size(first) - room) > 0:
-        first = first[: -max(excess // 6, 1)]  # one character is six bytes at most, escaped
+        first = first[: -max(excess // 6, 1)]  # an escaped character has at most six bytes
     return first.rpartition(" ")[0] or first
 
 

@@ -33,7 +33,7 @@ from gateway.obligations.guardrail_policies import policies_of, without_policies
 #: Actors evaluated at the same time in one process, for all requests of a lane together (`shares.py`). Each costs one
 #: call to OPA and few to OpenFGA, however many checks there are. A higher limit would slow down all other decisions.
 AT_ONCE = 4
-#: The maximum of these for one principal, so that other principals are served too.
+#: Actors evaluated at the same time for one principal. The limit leaves room for other principals.
 AT_ONCE_EACH = 1
 
 #: Catalog actions on a warehouse; the other actions on warehouses are management.

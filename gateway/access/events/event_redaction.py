@@ -32,7 +32,7 @@ _KEY_OF_ROWS: Final = re.compile(
 _HINTS: Final = (
     *(b"secret", b"pass", b"pwd", b"token", b"credential", b"authorization", b"cookie", b"signature", b"key"),
     *(b"connection", b"\\u"),
-    # Those of URLs. Parameters have names of secrets, or `sig`.
+    # Secrets in URLs: a password before `@`, or the parameter `sig`.
     *(b"@", b"sig="),
 )
 

@@ -153,7 +153,7 @@ class DataRestrictions:
             for row in rows
             if row.id not in bound or bound[row.id] or applying[row.id]
         }
-        # What cannot be read, or concerns an object without known columns, no engine can enforce.
+        # No engine can enforce a policy that cannot be read, or that concerns an object without known columns.
         found |= {row.id: _inexpressible(found[row.id], row, applying.get(row.id, ())) for row in restricted}
         attributes = await self._attributes(acting, tables, applying, own_roles)
         attributes = msgspec.structs.replace(

@@ -58,7 +58,7 @@ _TABLE = (
     tables.c.metadata_location.label("t_metadata_location"),
     tables.c.format.label("t_format"),
     tables.c.version.label("t_version"),
-    # Null for a live table. Only those who dropped it may purge it, and only for a day.
+    # Null for a live table. Only the user that dropped a table may purge it, and only for a day.
     case(
         (tables.c.deleted_at > func.clock_timestamp() - literal_column("interval '1 day'"), tables.c.deleted_by),
         (tables.c.deleted_at.is_not(None), literal_column("''", Text)),

@@ -189,7 +189,7 @@ class TupleDelivery:
         async with self._database.locked(outbox.lock_names(keys)) as connection:
             sending = _Sending(connection, [row.id for row in batch], self._write)
             begun = await self._begin(sending, batch, keys)
-            # Another process delivered a row that is gone, after its change; so its key is delivered.
+            # A row that is gone was delivered by another process after the change, so its key is not delivered again.
             batch = [row for row in batch if row.id in begun.sent_before]
             if not batch:
                 return []

@@ -82,7 +82,8 @@ async def open_ticket(connection: AsyncConnection, new: NewTicket, *, lifetime: 
             change=cast(literal(new.change.decode(), Text), JSONB),
             expires_at=_NOW + _seconds(lifetime),
         )
-        # Changes nothing. In a statement of its own, a concurrent run could use the ticket before it is read.
+        # The update changes nothing: it returns the existing ticket. If a second statement read the ticket, a
+        # concurrent run could use the ticket first.
         .on_conflict_do_update(
             index_elements=["digest"], index_where=_OPEN_IN_INDEX, set_={"digest": change_tickets.c.digest}
         )

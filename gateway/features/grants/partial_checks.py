@@ -24,7 +24,7 @@ _MANY: Final = 6
 
 _TYPES: Final = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
 
-#: Relations that a grant manager holds without seeing the object. It then also holds `can_read_assignments`.
+#: Relations that a grant manager holds without seeing the object. The manager also holds `can_read_assignments`.
 _ABOUT_GRANTS: Final = frozenset(each for each in Can if each.name.startswith("GRANT_")) | {
     Can.APPROVE_CHANGES,
     Can.BIND_DATA_POLICY,

@@ -211,7 +211,7 @@ class Tags(UseCases):
                     allowed_values=with_values(present.value_kind, present.allowed_values, request.add_allowed_values),
                 )
                 if renamed:
-                    # A policy may name the new name.
+                    # A policy may already refer to the new name.
                     await touch(connection, project_id=present.project_id, warehouse_id=None)
         except tags.TagClash as clash:
             raise _clash_error(clash, operation.tag) from clash
