@@ -128,7 +128,7 @@ def _vending(obligation: Obligation) -> Callable[[VendingTerms], VendingTerms]:
         case TableRestrictions(append=append):
             return lambda terms: replace(terms, whole=False, appends=terms.appends and append)
         case RowFilters() | ColumnMasks() | HiddenOperations():
-            # `refusal` covers the first two, and the third does not concern credentials.
+            # Row filters and masks have set `refusal` above. Hidden operations do not concern credentials.
             return lambda terms: terms
         case _:
             assert_never(obligation)
@@ -157,7 +157,7 @@ def restrictions_on(obligations: Obligations, table: str) -> TableRestrictions |
             case TableRestrictions():
                 policies = one if one.table == table else policies
             case CredentialLife() | NoVending() | AppendOnly() | HiddenOperations() | RowFilters() | ColumnMasks():
-                pass  # they do not change the response; `unenforced` refuses the last two
+                pass  # these do not change the response; `unenforced` refuses row filters and masks
             case _:
                 assert_never(one)
     if columns is None:
@@ -182,7 +182,7 @@ def hidden_operations(obligations: Obligations) -> frozenset[str]:
                 | RowFilters()
                 | ColumnMasks()
             ):
-                pass  # they concern data, not the advertised operations
+                pass  # these concern data, not the advertised operations
             case _:
                 assert_never(one)
     return found

@@ -149,7 +149,7 @@ class TableColumns:
         now = {id for id in had if fold(self.current[id].name) == name}
         candidates = had & set(recorded) or now or had
         if candidates <= now:
-            # Of recorded columns that exchanged names, the one with this name now need not be the one that was meant.
+            # If recorded columns exchanged names, the column with this name now may not be the one that was meant.
             candidates = {id for id in candidates if self.current[id].name == reference.name} or candidates
         return [self.current[id] for id in candidates] if len(candidates) == 1 else []
 

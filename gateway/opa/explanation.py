@@ -196,7 +196,7 @@ def _error_was_ignored(events: Iterable[Event]) -> bool:
             continue
         expression = _expressions.decode(event.node)
         if expression.negated:
-            # It has no end if it succeeds. What it contains has.
+            # A negated expression that succeeds has no end event. The expressions inside of it have one.
             continue
         at = (event.query_id, expression.index)
         if event.op != "eval":

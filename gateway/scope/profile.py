@@ -33,7 +33,7 @@ __all__ = [
 _AUTHORITY: Final = re.compile(
     r"(?!.*\.\.)(?P<host>[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?)(?::(?P<port>[1-9][0-9]{0,4}))?", re.ASCII
 )
-_DEFAULT_PORT: Final = "8020"  # of a name node
+_DEFAULT_PORT: Final = "8020"  # the default port of a name node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,8 +148,8 @@ class Connector:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         listener = socket.create_server(("127.0.0.1", 0))
-        # Accepted sockets inherit it. asyncio sets it only on sockets that name their protocol, which these do not, and
-        # without it the body of each small response waits 40 ms for the client's acknowledgement of the head.
+        # Accepted sockets inherit TCP_NODELAY. asyncio sets it only on sockets that name their protocol; these do not.
+        # Without it, the body of a small response waits 40 ms for the client to acknowledge the head.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._address = f"127.0.0.1:{listener.getsockname()[1]}"
         loop = asyncio.new_event_loop()
@@ -183,7 +183,7 @@ class Connector:
     def _forget(self, task: asyncio.Task[None], writer: asyncio.StreamWriter) -> None:
         self._serving.discard(task)
         self._unauthenticated.pop(task, None)
-        writer.transport.abort()  # A task that was cancelled before its first step has not closed it.
+        writer.transport.abort()  # A task that was cancelled before its first step has not closed the socket.
 
     async def _serve(self, client: Peer, disconnect: Disconnect) -> None:
         """Serve one connection of a client until either side ends it."""

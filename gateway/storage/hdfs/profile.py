@@ -32,7 +32,7 @@ __all__ = [
     "root_location",
 ]
 
-MAX_PATH_BYTES: Final = 3072  # of 8,000 characters (HdfsConstants.MAX_PATH_LENGTH): file names are appended
+MAX_PATH_BYTES: Final = 3072  # less than the 8,000 of HdfsConstants.MAX_PATH_LENGTH: file names are appended
 MAX_SEGMENT_BYTES: Final = 255  # hdfs-default.xml, dfs.namenode.fs-limits.max-component-length
 
 #: Names that HDFS interprets. `.reserved` reaches any file by its number, `.snapshot` a deleted file of the directory,

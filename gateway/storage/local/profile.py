@@ -16,7 +16,7 @@ from gateway.storage.stored import StoredProfile, decode_stored_profile, require
 
 __all__ = ["LOCAL", "SCHEME", "LocalAccess", "LocalProfile", "decode_local_profile", "directory_location"]
 
-MAX_PATH_BYTES: Final = 3072  # of the 4,096 that Linux allows: file names are appended
+MAX_PATH_BYTES: Final = 3072  # less than the 4,096 that Linux allows: file names are appended
 
 _SETTING: Final = "LAKEGATE__STORAGE_LOCAL_DIRECTORIES"
 
