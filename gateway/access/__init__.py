@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define operations, callers and demands, decide with OpenFGA and OPA, and mint permits as proof of a decision."""
+"""Define operations and the relations that they demand, decide with OpenFGA and OPA, and mint permits.
+
+A permit is the proof of a decision. Every use case requires one as its first parameter.
+"""

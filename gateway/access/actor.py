@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The caller of a request."""
+"""The caller of a request: a user, an application, or a user for whom an engine acts, with its roles and its token."""
 
 from __future__ import annotations
 

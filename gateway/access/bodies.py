@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Common types of the bodies of the management API: names, ids and the base classes.
 
-The base class of a body determines how unknown members are handled (docs/protocol.md, "Members and values of later
-versions"). `tests/access/test_unknown_inputs.py` compares each body with the operations that read it.
+The base class of a body determines whether members that it does not declare are ignored or refused (docs/protocol.md,
+"Members and values of later versions"). `tests/access/test_unknown_inputs.py` compares each body with the operations
+that read it.
 """
 
 from __future__ import annotations

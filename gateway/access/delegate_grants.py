@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of grants of `delegate`, and the check whether a recorded grant allows a user and an address. Pure.
+"""The limits of grants of `delegate`, the privilege by which an engine may act for users. Pure.
 
-The limits are stored in the grant's row, and not in OpenFGA's tuple. A row can hold a list of users, and the statement
-that resolves a request already reads rows about the engine. So a limit is exact at the time of the request, costs no
-round trip, and cannot be served from a cache. OpenFGA still decides whether the grant itself is effective.
+Limits are the users, roles and networks for which the engine may act, and whether administrators are included. They are
+stored in the grant's row, and not in OpenFGA's tuple: a row can hold a list of users, and the statement that resolves a
+request already reads rows about the engine. So a limit is exact at the time of the request, costs no round trip, and
+cannot be served from a cache. OpenFGA still decides whether the grant itself is effective.
 """
 
 from __future__ import annotations

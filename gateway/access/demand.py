@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declare demands: the relations that a caller must have for an operation."""
+"""Declare demands: the relations that a caller must have on objects for an operation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the door's dependencies. The door never turns one into an allow."""
+"""Errors of the systems that the door depends on: OpenFGA, OPA, PostgreSQL. The door never turns one into an allow."""
 
 from __future__ import annotations
 

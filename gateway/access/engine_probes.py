@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decide by the results of probes whether an engine is trusted to enforce restrictions.
 
-An engine counts as an enforcer in a warehouse only while its last probe there passed and is recent. In a probe, the
-engine reads a canary: a small table with random values, some of which it must hide.
+In a probe, the engine reads a canary table: a small table with random values, some of which it must hide. An engine
+counts as an enforcer in a warehouse only while its last probe there passed and is recent.
 """
 
 from __future__ import annotations

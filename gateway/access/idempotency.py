@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests with an idempotency key: they have one effect, however often they are sent.
+"""Idempotency keys: a request with a key takes effect once, however often it is sent.
 
 A key is claimed before the request begins. The transaction of the change records the success under the key, so the
 record and the change cannot differ. Only successes are recorded.

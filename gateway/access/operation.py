@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base classes of operations: their demands, their facts for policies, and their audit.
+"""Base classes of operations. An operation declares one action of the API: its demands, facts for policies, and audit.
 
 An operation is a frozen dataclass in `operations/<noun>.py`. Its base class is its kind:
 
@@ -7,8 +7,8 @@ An operation is a frozen dataclass in `operations/<noun>.py`. Its base class is 
   `VendingOperation` (the response contains credentials) and `ChangeOperation`;
 - without an endpoint: `SystemTask` (the gateway's background work) and `Step` (a decision that precedes an operation).
 
-Lock 1 of the door: creating the class of an operation fails if it has no kind, or neither demands nor a declared
-audience.
+Creating the class of an operation fails if it has no kind, or neither demands nor a declared audience. This is lock 1
+of nine mechanisms that make a missing check impossible (`ARCHITECTURE.md`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of the door: interfaces that packages above it implement."""
+"""Ports of the door: the interfaces to rows, OpenFGA, OPA and the audit, which the adapters implement."""
 
 from __future__ import annotations
 

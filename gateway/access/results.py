@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of use cases beside the body: an ETag, and whether a change restricts its caller."""
+"""Results of use cases beside the body: the ETag of a response, and whether a change restricts its own caller."""
 
 from __future__ import annotations
 

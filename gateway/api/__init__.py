@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP API, the only package beside routes that imports Litestar. A handler builds the operation, admits it and
-calls the use case.
+"""The HTTP API. Only this package and the routes import Litestar.
+
+A handler builds the operation, lets the door admit it, and calls the use case with the permit.
 """

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile the fields of an operation to functions that read them from a request, by the markers in
-`gateway.access.request`.
+"""Read the fields of an operation from a request, by the markers of its class (`gateway.access.request`).
 
-Each class is compiled once, when its endpoint is registered. The same markers describe the endpoint in the OpenAPI
-document, so the document contains exactly the inputs that are read.
-
-The module also parses the request headers `X-Iceberg-Access-Delegation`, `X-Lakegate-Adopt` and `User-Agent`.
+Each class is compiled to functions once, when its endpoint is registered. The same markers describe the endpoint in the
+OpenAPI document, so the document contains exactly the inputs that are read. The request headers
+`X-Iceberg-Access-Delegation`, `X-Lakegate-Adopt` and `User-Agent` are parsed here too.
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the application from the handlers. It does not start if a route declares no operation (lock 4)."""
+"""Build the application from the handlers.
+
+The application does not start if a route declares no operation. This is lock 4 of the mechanisms that make a missing
+check impossible (`ARCHITECTURE.md`).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define `Ctx`, which every handler receives: caller, door, use cases, and methods that read the request."""
+"""Define `Ctx`, the context that every handler receives: caller, door, use cases, and methods that read the request."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allow pages of the configured origins to call every endpoint (Fetch Standard, CORS protocol).
 
-The gateway has no cookies and never allows credentials of the browser. A page of another origin therefore has only the
-token that it sends itself in the header `Authorization`.
+The gateway uses no cookies, and its responses never allow browsers to send stored credentials. A page of another origin
+therefore has only the token that it sends itself in the header `Authorization`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refuse requests to an overloaded process before routing, authentication and logging, which cost more than a refusal.
 
-Only known callers are refused here: those whose credential was accepted before. That a caller is known never allows a
-request.
+Only requests of known callers are refused here: those whose token was accepted before. Being known never gives a
+request access.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start every request: authenticate, occupy the caller's share, refuse unknown query parameters, and assume the
-requested role.
+"""Start every request: authenticate, occupy the caller's share, refuse unknown query parameters, assume a role.
+
+The share limits what a caller may use of the process at the same time. The role is the one that the request asks for.
 
 Unknown query parameters of the management API are refused, because such parameters select and limit. If a filter were
 ignored, a list would contain everything, and a change would do more than the client intends. Parameters of paging and

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts of the OpenAPI document: descriptions of headers, parameters and statuses, and examples of errors.
 
-Examples of request bodies are generated from their types, so that every body has one and none is outdated.
-
-A test decodes every example as the gateway decodes a request.
+Examples of request bodies are generated from their types, so that every body has one and none is outdated. A test
+decodes every example as the gateway decodes a request.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""Read references to objects from the path of a request, and from the query parameter `referenced-by`.
 
-Ids of principals in paths may contain slashes (`oidc~spiffe://cluster/job`) and backslashes (`oidc~D\ann`).
-
-The client encodes them as `%2F` and `%5C`. The router splits the decoded path at slashes. So until the reference is
-read, each slash of such an id is replaced by U+001F, and each backslash by U+001E. No id contains these two: subjects
-and role sources have no control characters.
+Ids of principals in paths may contain slashes (`oidc~spiffe://cluster/job`) and backslashes. The client encodes them as
+`%2F` and `%5C`, and the router splits the decoded path at slashes. So each slash of such an id is replaced by U+001F,
+and each backslash by U+001E, until the reference is read. No id contains these two: subjects and role sources have no
+control characters.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 ASGI servers decode the whole path before routing, so `%2F` in a name would become a separator. Java clients encode a
 space as `+`, Python clients as `%20`. Each segment is decoded by the rules of HTML forms, which accept both.
 
-U+0000 is rejected everywhere: PostgreSQL cannot store it in text, and C libraries end strings at it.
+U+0000 is rejected in every part of a request: PostgreSQL cannot store it in text, and C libraries end strings at it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count the requests that get 401, for the audit log. No decision of the door records them."""
+"""Count the requests that get 401, for the audit log. They do not reach the door, so no decision records them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create routes (lock 3): `serve` for an operation with one use case, `@serves` for a handler. No other code creates
-routes.
+"""Create the routes of operations: `serve` for an operation with one use case, `@serves` for a handler.
+
+No other code creates routes. This is lock 3 of the mechanisms that make a missing check impossible (`ARCHITECTURE.md`).
 """
 
 from __future__ import annotations

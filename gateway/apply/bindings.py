@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bindings of data policies to objects. Files contain names of objects, and the API their ids."""
+"""Bindings of data policies to objects in `lakegate apply`. Files contain names of objects, and the API their ids."""
 
 from __future__ import annotations
 

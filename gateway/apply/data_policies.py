@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data policies of projects. Files contain the names of the roles in definitions, and the API their ids."""
+"""Data policies of projects in `lakegate apply`. Files contain the names of the roles in definitions, the API their
+ids.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of the file. Every list and field is optional: what the file does not contain is not changed.
+"""The form of the file for `lakegate apply`.
 
-An empty list is stated: with pruning, nothing stays in it.
+Every list and field is optional: what the file does not contain is not changed. An empty list differs from a missing
+one: with pruning, it removes everything that it would contain.
 """
 
 from __future__ import annotations

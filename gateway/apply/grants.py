@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants on an object. The grants of one privilege to one principal count as one, whatever the number of grantors."""
+"""Grants on an object in `lakegate apply`.
+
+All grants of one privilege to one principal count as one grant, even if several grantors gave them.
+"""
 
 from __future__ import annotations
 

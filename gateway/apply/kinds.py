@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of all kinds of objects, and functions for all kinds: compare files with a catalog, and change the catalog.
+"""All kinds of objects of `lakegate apply`: compare a file with a catalog, and change the catalog.
 
 The first error stops the changes. Another run continues from there.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mapping tables of projects, and the values that they assign to principals."""
+"""Mapping tables of projects in `lakegate apply`, and the values that they assign to users and roles."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Namespaces of warehouses, and the tables, views, generic tables and columns in them. Only namespaces are created."""
+"""Namespaces of warehouses in `lakegate apply`, and the tables, views, generic tables and columns in them.
+
+Only namespaces are created. Of the other objects, grants, tags and policies are changed.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base class of the kinds of objects. It declares a kind's list in the file and in the API, its fields, requests and
-contents.
+"""Base class of the kinds of objects in `lakegate apply`, such as projects or tags.
+
+A kind declares its list in the file and in the API, its fields, its requests and the kinds that it contains.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order the changes of a plan so that, during its application, no principal can read more than before or after. Pure.
+"""Order the changes of a plan, so that no principal can read more in between than before and afterwards. Pure.
 
 `docs/apply.md` lists the changes of roles and definitions for which no such order exists or is known.
 """

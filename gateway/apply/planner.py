@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the changes that turn the current state into the desired state. Pure: no request is sent.
+"""Compute the changes that turn the current state into the desired state, and print them as a diff. Pure.
 
-The module also prints a plan as a diff: `+` creates, `~` changes with the values before and after, `-` removes.
+In the diff, `+` creates, `~` changes with the values before and after, `-` removes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare storage profiles field by field, in the form in which the gateway stores them. Read secrets of
-credentials.
+"""Compare storage profiles of warehouses field by field, in the form in which the gateway stores them.
+
+The secrets of storage credentials are read from the places that the file names.
 """
 
 from __future__ import annotations

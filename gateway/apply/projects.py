@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server, its users, and its projects with their roles."""
+"""The server, its users, and its projects with their roles, in `lakegate apply`."""
 
 from __future__ import annotations
 

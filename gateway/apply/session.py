@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ids of objects and paths of their endpoints, which the API needs, and the requests to these endpoints."""
+"""Send the requests of `lakegate apply`. A session knows the ids of objects and the paths of their endpoints."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tags of projects, and attachments of tags to objects."""
+"""Tags of projects in `lakegate apply`, and attachments of tags to objects."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warehouses of projects. Each setting of an existing warehouse has its own endpoint."""
+"""Warehouses of projects in `lakegate apply`. Each setting of an existing warehouse has its own endpoint."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Create the components that `gateway.app` connects: adapters to external systems, use cases and background tasks.
 
-Concrete classes are chosen only here and in `gateway.app`. Other rooms receive plain values and ports.
+Only this package and `gateway.app` choose concrete classes. Other packages receive plain values and interfaces.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Create the clients of external systems from the settings: PostgreSQL, OpenFGA, OPA and object stores.
 
-A client belongs to the event loop in which it is created. `stack` closes the clients in reverse order.
+A client belongs to the event loop in which it is created. The exit stack `stack` closes the clients in reverse order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open the authorizers in the settings: the one that reads PostgreSQL's rows, and those of installed packages.
+"""Open the authorizers in the settings, which can refuse what OpenFGA allows.
 
-A package provides an authorizer as an entry point of the group `lakegate.authorizers`. The entry point refers to a
-function without parameters that returns a `gateway.access.decisions.authorizers.Authorizer`.
+One is built in and evaluates PostgreSQL's rows. A package provides an authorizer as an entry point of the group
+`lakegate.authorizers`. The entry point refers to a function without parameters that returns a
+`gateway.access.decisions.authorizers.Authorizer`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start the background tasks of a process: task workers, housekeeping, drift repair, statistics. Closing `stack` ends
-them.
+"""Start the background tasks of a process: task workers, housekeeping, drift repair, statistics.
+
+Drift is a difference between OpenFGA's tuples and the rows. Closing the exit stack `stack` ends the tasks.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give the composition root the functions that find extensions of installed packages."""
+"""Re-export the functions that find extensions of installed packages, for the composition root (`gateway.app`)."""
 
 from gateway.extensions import ExtensionGroup, NoSuchExtension, find_extension, names_of_extensions
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create the kit, which has the components that use cases share, and the services of the handlers."""
+"""Create the services of the handlers, and the kit: the components and settings that all use cases share."""
 
 from __future__ import annotations
 

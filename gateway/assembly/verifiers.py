@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open the verifiers in the settings, including those of installed packages.
+"""Open the verifiers in the settings, which approve or reject changes before they are made.
 
 A package provides a verifier as an entry point of the group `lakegate.verifiers`. Its name is the value of the setting
 KIND. The entry point refers to a function `open(name, options)` that returns a `gateway.verification.port.Verifier`

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage of audit records.
+"""Write audit records to the database.
 
-Reads and denials go through a bounded buffer. Records that must be durable before the response use group commit.
+Records of reads and denials wait in a bounded buffer. Records that must be durable before the response are written in
+groups, with one insert for all that wait (group commit).
 """

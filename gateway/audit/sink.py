@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit sink of one worker process.
+"""The audit sink of one worker process: it writes audit records to the database.
 
-Buffered records are written within `flush_seconds`. If the process is killed, only the reads and denials of that
-interval can be lost. Committed records share one insert with all records that wait at that time (group commit).
-`commit` returns when its record is durable.
+Records of reads and denials are buffered, and written within `flush_seconds`. If the process is killed, only those of
+that interval can be lost. Other records must be durable before the response: `commit` returns when its record is. It
+shares one insert with all records that wait at that time (group commit).
 """
 
 from __future__ import annotations

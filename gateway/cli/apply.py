@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate apply`` and ``lakegate export``, which write objects and grants from a file into a catalog
-and back.
+"""The commands ``lakegate apply`` and ``lakegate export``: write a file's objects and grants into a catalog, and back.
 
 The commands send the token of the logged-in user, so that the gateway decides about every change.
 """

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate changes``: list and show the changes that wait for approval, and approve or reject them.
+"""The commands ``lakegate changes``, for changes that wait for approval, and ``lakegate contracts``, for data
+contracts.
 
-The commands send the token of the logged-in user, so that the gateway decides, and records the approver.
-
-The module also has the command ``lakegate contracts``, and the check of verifiers before `lakegate serve` starts worker
-processes.
+``lakegate changes`` sends the token of the logged-in user, so that the gateway decides, and records the approver. The
+check of verifiers before `lakegate serve` starts worker processes is here too.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The subcommands of `lakegate conformance`: check an installed extension against the rules of its kind."""
+"""The subcommands of `lakegate conformance`. Each checks an installed extension of one kind, such as a secret store."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate verify-scope`` and ``live-credentials``: the scope of vended credentials, and their list."""
+"""The commands ``lakegate verify-scope`` and ``lakegate live-credentials``.
+
+``verify-scope`` tests that vended credentials stay in their scope. ``live-credentials`` lists those not yet expired.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate data-policy``: write, bind and inspect masks and row filters."""
+"""The commands ``lakegate data-policy``: write, bind and inspect data policies (masks and row filters)."""
 
 from __future__ import annotations
 

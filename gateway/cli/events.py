@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate events``: sinks and their waiting events, stored events, replay and dead letters."""
+"""The command ``lakegate events``: the state of event sinks, stored events, replay, and dead letters.
+
+A dead letter is an event that a sink refused.
+"""
 
 from __future__ import annotations
 

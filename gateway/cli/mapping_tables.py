@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate mapping-table``: values of users and roles that row filters use."""
+"""The commands ``lakegate mapping-table``: assign values to users and roles, which row filters compare with columns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that repair relationships, manage secrets and tokens of the gateway, and reopen the bootstrap."""
+"""Commands that repair relationships, manage secrets and tokens of the gateway, and allow the bootstrap once more."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands for the stack of this machine: ``lakegate up``, ``demo``, ``setup`` and ``status``."""
+"""The commands ``lakegate up``, ``demo``, ``setup`` and ``status``, which run the whole stack on one machine."""
 
 from __future__ import annotations
 

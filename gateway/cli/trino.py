@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate trino``: check the bridge to Trino, and serve tokens to Trino."""
+"""The commands ``lakegate trino``: check the bridge (the policies of Trino's own OPA), and serve tokens to Trino."""
 
 from __future__ import annotations
 

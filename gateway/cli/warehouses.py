@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate warehouse``: show and change the settings of a warehouse, by the requests of `lakegate
-apply`.
+"""The commands ``lakegate warehouse``: show and change the settings of a warehouse.
+
+They send the same requests as `lakegate apply`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The PostgreSQL adapter, with SQLAlchemy Core: the schema, the statements of each noun, the outbox, and the door's
+"""The PostgreSQL adapter, with SQLAlchemy Core: schema, statements, the outbox of OpenFGA's tuples, and the door's
 resolver.
 
 Every read that resolves an object or decides uses the primary. A read of one statement uses the engine in autocommit

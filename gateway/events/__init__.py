@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events of the catalog: their storage, their delivery, and the sinks that receive them."""
+"""Sinks of change events (Kafka, NATS, webhook, log), their interface, and the conversion of events to messages."""

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert stored events to messages. Split batches so that the order of the events of each key is kept.
+"""Convert stored events to messages (CloudEvents 1.0). Split batches so that the order of the events of each key is
+kept.
 
-Structured CloudEvents 1.0 are encoded with the official SDK, which validates their attributes.
-
-The SDK permits only lower-case letters and digits in the names of extension attributes. So `tabular-id` of Lakekeeper
-is `tabularid` here.
+The official SDK encodes the messages in structured mode and validates their attributes. It permits only lower-case
+letters and digits in the names of extension attributes. So `tabular-id` of Lakekeeper is `tabularid` here.
 """
 
 from __future__ import annotations

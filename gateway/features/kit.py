@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hold the components and settings of the process that all use cases share.
+"""The kit: the components and settings of the process that all use cases share.
 
-Get permits for the gateway's own tasks.
+The module also mints permits for the gateway's own tasks, through the door.
 """
 
 from __future__ import annotations

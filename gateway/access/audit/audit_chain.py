@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute and verify the chain of digests over blocks of audit records.
+"""Compute and verify the chain of digests over blocks of audit records, and assign records to monthly partitions.
 
-Map times and record ids to monthly partitions.
+The chain shows whether a record was changed or removed after it was stored.
 """
 
 from __future__ import annotations

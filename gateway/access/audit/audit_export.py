@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file format of exported audit records: JSON lines that can be verified without the database.
 
-The line of a block is followed by the lines of its records. A record is written as the exact text that its digest
-covers.
+Records are exported in blocks. The line of a block has its digest, and is followed by the lines of its records. A
+record is written as the exact text that its digest covers.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Query additional authorizers, which can only refuse what OpenFGA allows.
 
 The settings list them by name. A package can provide one as an entry point of the group `lakegate.authorizers`
-(docs/extensions.md). A failing authorizer denies: its errors are those of a decision engine.
+(docs/extensions.md). If an authorizer fails, the request is refused with the same errors as in an outage of OpenFGA.
 """
 
 from __future__ import annotations

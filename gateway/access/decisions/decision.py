@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combine the results of OpenFGA and OPA into one decision. Anything but a clear yes is a refusal. Pure."""
+"""Combine the results of OpenFGA and OPA into one decision. Pure.
+
+Anything but a clear yes of both is a refusal.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide whether an engine may act for its caller: by the engine's relation in OpenFGA, and by the limits of its
-grants.
+"""Decide whether an engine may act for a user in an operation.
+
+The engine needs the relation `delegate` on the warehouse in OpenFGA. The grant of `delegate` may be limited to some
+users and addresses (`gateway.access.delegate_grants`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decide on which tables the engine that acts for a caller is trusted to enforce restrictions.
 
-An engine with keys of a restricted table can read all of it. So three things must be proven: the identity of the engine
-(by its own token), the identity of the caller (by the caller's own token), and that the engine enforces restrictions
-(by the relation `enforcer` and by probes).
+Restrictions are row filters, masks and withheld columns. An engine with storage keys of a restricted table can read all
+of it. So three things must be proven. The engine and the caller each prove their identity by a token of their own. The
+relation `enforcer` and a recent probe prove that the engine enforces restrictions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute the earliest time at which a right that a permit depends on expires.
 
-Relations, role memberships, definer views and delegation are considered.
+The right may come from a grant, a role membership, a definer view, or a delegation to the engine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluate the door's decision for another principal or object, for lists and for admitted checks.
+"""Evaluate checks that admit nothing: for the rows of a list, for permission checks, and about other principals.
 
-Nothing here mints permits. Only the door (`door.py`) does.
+The result equals the decision that the door would make about a real request. Nothing here mints permits. Only the door
+(`door.py`) does.
 """
 
 from __future__ import annotations

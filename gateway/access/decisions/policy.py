@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests to the policies (OPA) and their results, as values.
 
-The wire form is these structs in snake_case JSON: `policies/schemas/input.json` is generated from `PolicyRequest`
-(`gateway/opa/schema.py`) and every rule is type-checked against it. One request carries many questions, because one
-result to all of them costs one round trip.
+Their JSON form is that of these structs, in snake_case. `policies/schemas/input.json` is generated from `PolicyRequest`
+(`gateway/opa/schema.py`), and every rule is type-checked against it. One request carries many questions, so that all of
+them cost one round trip.
 """
 
 from __future__ import annotations

@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decide every operation with OpenFGA and OPA, write its audit record, and mint its permit."""
+"""The door, the only code that decides operations.
+
+It queries OpenFGA and OPA, writes audit records, and mints permits.
+"""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mint permits. Import contracts let only the door import this module."""
+"""Mint permits, the proofs of decisions. Import contracts let only the door import this module."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query both engines concurrently: OpenFGA about relationships, OPA about the circumstances of the request.
+"""Query both decision engines concurrently: OpenFGA about relationships, OPA about the circumstances of the request.
 
 An error of either engine is raised. It is never turned into a result.
 """

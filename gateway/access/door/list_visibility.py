@@ -2,7 +2,7 @@
 """Select the rows of a list that the caller can possibly see, before OpenFGA is queried.
 
 A caller that does not see everything in the parent sees a row only by a live grant to itself or to one of its roles.
-PostgreSQL records all such grants. So a list reads only rows with such a grant, and OpenFGA checks each row. A row that
+PostgreSQL records all such grants. So only rows with such a grant are read, and OpenFGA checks each of them. A row that
 is read needlessly costs one check, and never changes the result.
 """
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The proof of a decision. A use case takes a `Permit[Op]` as its first parameter and cannot be called without one."""
+"""The permit, which is the proof of a decision.
+
+A use case takes a `Permit[Op]` as its first parameter and cannot be called without one.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check preconditions that need no engine: the caller's kind, its token, and read-only maintenance.
+"""Check preconditions that need neither OpenFGA nor OPA: the caller's kind, its token, and read-only maintenance.
 
 No object is read here, so these responses disclose none.
 """

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert demands to questions for OpenFGA, and the results of OpenFGA to results of the demands. Pure."""
+"""Convert demands, the relations that an operation requires, to questions for OpenFGA. Pure.
+
+The results of OpenFGA are converted back to results of the demands.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declare the event that an operation announces when its change is committed.
 
-Each `ChangeOperation` declares `event`: a `ChangeEvent`, or `NoEvent` with the reason. `event_building.py` builds the
-events of one change from the declaration, the resolved rows and the audit record.
+Each operation that changes something declares `event`: a `ChangeEvent`, or `NoEvent` with the reason.
+`event_building.py` builds the events of one change from the declaration, the resolved rows and the audit record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the events of a committed change, in the form of the reference system's CloudEvents.
+"""Build the events of a committed change, in the form of Lakekeeper's CloudEvents.
 
-The names of extension attributes are those of the reference without hyphens: CloudEvents allows lower-case letters and
-digits only (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#naming-conventions).
+The names of extension attributes are Lakekeeper's without hyphens: CloudEvents allows lower-case letters and digits
+only (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md#naming-conventions).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remove secrets from the data of events.
 
-Users store secrets in properties of tables, views and namespaces against all advice. More people read sinks than the
-catalog, so an event contains the value of a property only if its name does not look like that of a secret. A URL or
-connection string loses its password and each parameter with such a name, whatever the name of its property.
+Users store secrets in properties of tables, views and namespaces although they should not. More people can read event
+sinks than the catalog. So an event contains the value of a property only if its name does not look like that of a
+secret. A URL or connection string loses its password and each parameter with such a name, whatever the name of its
+property.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the events of changes that have no permit: granted rights, expired grants, and the relationship model."""
+"""Build events that no operation declares: grants made along with a change, expired grants, and relationship models."""
 
 from __future__ import annotations
 

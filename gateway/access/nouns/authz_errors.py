@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Error responses of refusals. Absent and invisible objects get the same response; visible objects get another one."""
+"""Error responses of refusals.
+
+An absent object and one that the caller cannot see get the same response. A visible object gets a response that names
+the missing right.
+"""
 
 from __future__ import annotations
 

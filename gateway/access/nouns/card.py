@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base class of rows, and the declaration ("card") of an object type. `cards.py` has the cards of all types."""
+"""Base class of resolved rows, and the card, which declares an object type: references, rows, relations and privileges.
+
+`cards.py` has the cards of all types.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cards of all object types, mappings derived from them, and the operation names that policies receive."""
+"""The cards (declarations) of all object types, and mappings derived from them.
+
+One of the mappings has the operation names that policies receive.
+"""
 
 from __future__ import annotations
 

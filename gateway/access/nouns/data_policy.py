@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data policies: row filters and masks for the tables that they are bound to."""
+"""Data policies, which are row filters and masks for the tables to which they are bound."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declare families of operations: the same request for several object types, one class each.
+"""Declare families of operations. A family is the same request for several object types.
 
 Policies and the audit identify an operation by its name (`read_table_assignments`), so each object type needs a class
-of its own. The common parts are written once, in an abstract operation with the field `on`.
+of its own. The common parts are written once, in an abstract operation with the field `on`. This module derives the
+class of each object type from it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows behind references. The permit carries them, so that no use case reads them again."""
+"""The database rows of the objects that a request names.
+
+The permit carries them, so that no use case reads them again.
+"""
 
 from __future__ import annotations
 

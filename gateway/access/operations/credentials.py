@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that give credentials: vended credentials for a table, signatures of requests to its store, exchanged
-tokens.
+"""Operations that give credentials: vended ones for a table, signatures of requests to its store, exchanged tokens.
 
 In remote signing, reads and changes are two operations of one endpoint. So policies can distinguish them, and read-only
 maintenance refuses only changes. The handler decides `VendCredentials` together with each of them: a policy that

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on data policies: the policies, their versions, and their bindings."""
+"""Operations on data policies (row filters and masks), on their versions, and on their bindings to objects."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on probes of engines.
+"""Operations on probes, which test whether an engine enforces row filters, masks and withheld columns.
 
 Only principals that may grant `enforcer` on the warehouse open and finish probes.
 """

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on the delivery of change events: the state of the sinks, dead letters, and replay.
 
-They are an addition to the reference system's API. Events concern all projects, so these operations demand rights on
-the server.
+They are an addition to Lakekeeper's API. Events concern all projects, so these operations demand rights on the server.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on generic tables, at the paths of Lakekeeper.
+"""Operations on generic tables, which are tables of other formats than Iceberg, at the paths of Lakekeeper.
 
 The catalog stores the properties that the creator gives, and has no commits for generic tables. Writers write to the
 table's location with credentials.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of the grants API: grants with grantor, time, reason and expiry.
+"""Operations of the grants API. It shows each grant with grantor, time, reason and expiry.
 
 They demand the same relations as the assignments API (`grants.py`), but repeating a change has no effect. Grants on
-roles, the history, and the list of one principal's grants are additions; Lakekeeper responds with 501 to the latter
-two.
+roles, the history, and the list of one principal's grants are additions. Lakekeeper responds with 501 to the history
+and to the list of one principal's grants.
 """
 
 from __future__ import annotations

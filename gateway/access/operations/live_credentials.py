@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on the register of live credentials: lists by object and by principal.
+"""Operations that list live credentials, which are vended and not yet expired: by object and by principal.
 
-They are an addition to the reference system's API. Callers that may read the grants on an object may list the
-credentials that are still valid for it.
+They are an addition to Lakekeeper's API. Callers that may read the grants on an object may list the credentials that
+are still valid for it.
 """
 
 from __future__ import annotations

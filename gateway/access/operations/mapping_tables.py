@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on mapping tables.
-
-They map users and roles to values that row filters of data policies compare with columns.
+"""Operations on mapping tables. They map users and roles to values, which row filters of data policies compare with
+columns.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on namespaces: those of the catalog protocol, moves, and managed access."""
+"""Operations on namespaces: those of the catalog protocol, moves, and managed access.
+
+Managed access on a namespace removes the right to grant from the owners of objects below it.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 """Steps: decisions that precede the operation of a request. No endpoint serves them.
 
 Acting as a role is decided before every other operation of the request. Reading through views is decided for each view,
-before the object that is read. Repeating a response needs a success that was recorded under the idempotency key.
+before the object that is read. Replaying the response of an idempotent request is decided if its key has a recorded
+success.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies of the requests and responses for warehouses, their storage, and the canary of their credentials."""
+"""Bodies of the requests and responses for warehouses, their storage, and the canary.
+
+The canary tests that vended credentials cannot leave their scope (`gateway/vending/canary.py`).
+"""
 
 from __future__ import annotations
 

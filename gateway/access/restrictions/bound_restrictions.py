@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bind data policies to a table: compute their effect on one caller, and cache the results.
+"""Bind data policies (row filters and masks) to a table: compute their effect on one caller, and cache the results.
 
 Trino sends several questions about a table for one statement. The cache key contains all inputs of the computation, so
 an entry never becomes invalid.

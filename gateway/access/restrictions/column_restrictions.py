@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve column-level access: the columns that a principal may read, and whether the engine can enforce the
-restriction.
+"""Determine the columns that a principal may read, and whether the engine can enforce that.
 
-A caller that may read all of a table, or nothing of it, causes no calls here. Columns must be granted in both
-PostgreSQL and OpenFGA. PostgreSQL's rows select the columns to check, so that a table with a thousand columns does not
-need a thousand checks. OpenFGA decides.
+Columns must be granted in both PostgreSQL and OpenFGA. PostgreSQL's rows select the columns to check, so that a table
+with a thousand columns does not need a thousand checks. OpenFGA decides. A caller that may read all of a table, or
+nothing of it, causes no calls here.
 
 The engine itself enforces restrictions, so it must be trusted on the table (`gateway.access.decisions.engine_trust`). A
 header, or a bearer token that an engine forwards, proves nothing.

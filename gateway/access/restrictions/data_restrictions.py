@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Determine the data policies that restrict a caller, and check that an engine can enforce them.
+"""Determine the data policies (row filters, masks) that restrict a caller, and check that an engine can enforce them.
 
-Warehouses without data policies cause no calls here. PostgreSQL has the policies and attributes, and OpenFGA decides
-which policies apply to the caller. If a result is missing, the caller is restricted: nothing in this module turns a
-failure into a yes.
+PostgreSQL has the policies and the values that they compare, and OpenFGA decides which policies apply to the caller. If
+a result is missing, the caller is restricted: nothing in this module turns a failure into a yes. Warehouses without
+data policies cause no calls here.
 """
 
 from __future__ import annotations

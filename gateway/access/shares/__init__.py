@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Admission control: limit the share of one worker process that each principal may use at the same time."""
+"""Admission control: limit what each principal may use of one worker process at the same time."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Overload control: adapt the number of concurrent requests to the duration of decisions, and predict waiting times.
+"""Overload control: adapt the limit of concurrent requests to the duration of decisions, and predict waiting times.
 
 The limit follows the rule of congestion control in networks (additive increase, multiplicative decrease, RFC 5681): it
 falls by a third while a quarter of the decisions is slow, and grows by an eighth while they are fast. A request whose

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Admission control: limit the share of one worker process that each principal may use at the same time.
+"""Admission control: limit what each principal may use of one worker process at the same time (its share).
 
 A share limits concurrent requests, request bytes in memory and questions to the decision engines. Requests above a
-share wait for a short time and are then refused with 429. Engines that act for users have a lane of their own.
+share wait for a short time and are then refused with 429. Engines that act for users have slots of their own (a lane),
+so that they and users do not take slots from each other.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on the chain of digests over audit records, and on the positions of its exports.
 
-A record is unsealed until a row of `audit_block_records` assigns it to a block. So a record that becomes visible late,
-because its transaction was long or the database was down, is sealed by a later run and never skipped.
+The chain consists of blocks of records. A record is unsealed until a row of `audit_block_records` assigns it to a
+block. So a record that becomes visible late, because its transaction was long or the database was down, is sealed by a
+later run and never skipped.
 """
 
 from __future__ import annotations

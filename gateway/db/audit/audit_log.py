@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on audit records, and on the register entries of credentials that are committed with them."""
+"""Statements on audit records, and on the entries in the register of live credentials that are committed with them."""
 
 from __future__ import annotations
 

@@ -1,2 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on storage credentials, encryption keys, issued credentials, and the verdicts of the canary."""
+"""Statements on storage credentials, encryption keys, issued credentials, and the verdicts of the canary on their
+scope.
+"""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the register of live credentials. `audit_log.py` writes its rows, together with the audit records."""
+"""Statements on the register of live credentials, which are vended and not yet expired.
+
+`audit_log.py` writes its rows, together with the audit records.
+"""
 
 from __future__ import annotations
 

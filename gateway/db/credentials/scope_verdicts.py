@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the verdicts of the canary.
+"""Store and read the scope verdicts of warehouses.
 
-A verdict is valid for one version of the storage profile; the result of a run of an earlier version is not recorded. An
-inconclusive run does not replace an earlier verdict at once. A credential that escaped its scope counts until a run
-shows the opposite, and a verdict that credentials are confined counts until it is `keep_seconds` old.
+A verdict is the result of the canary (`gateway/vending/canary.py`), which tries to leave the scope of vended
+credentials: `proven`, `escaped` or `inconclusive`. It is valid for one version of the storage profile. A result for an
+earlier version is not recorded. An inconclusive run replaces neither `escaped` nor a `proven` younger than
+`keep_seconds`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order concurrent work of several processes with PostgreSQL's advisory locks.
+"""Order concurrent work of several processes with PostgreSQL's advisory locks, only to save retries.
 
-The locks only save retries. They protect nothing: rows and their versions guard against conflicts. So a caller that
-cannot get a lock in time proceeds without it. A process that ends releases its locks with its connection.
+The locks protect nothing: rows and their versions guard against conflicts. So a caller that cannot get a lock in time
+proceeds without it. A process that ends releases its locks with its connection.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Revalidate a decision before commit or vending: read the revisions again, and decide again if one has changed."""
+"""Revalidate a decision before commit or vending: read the revisions again, and decide again if one has changed.
+
+A revision is a random value of the server or of a warehouse that changes whenever a right may have ended.
+"""
 
 from __future__ import annotations
 

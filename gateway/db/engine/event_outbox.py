@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the events of a change into the outbox, as part of the last statement of its transaction.
 
-Order per object: the statement assigns `sequence` while the transaction holds the locks of the rows it changed. A later
-conflicting change of the same object waits for these locks, so its event has a higher number and is not visible before.
-New objects need no lock, because no other request knows their ids. Changes of one object that do not conflict, such as
-two grants at the same time, have no order of their own; either order of their events is right.
+Events of one object are ordered. The statement assigns `sequence` while the transaction holds the locks of the rows it
+changed. A later conflicting change of the same object waits for these locks, so its event has a higher number and is
+not visible before. New objects need no lock, because no other request knows their ids. Changes of one object that do
+not conflict, such as two grants at the same time, have no order of their own; either order of their events is right.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that claim and release idempotency keys.
+"""Statements that claim and release idempotency keys. A claimed key belongs to one request until its change ends.
 
 The last statement of a change stores its result under the key (`decision_revalidation`).
 """

@@ -2,8 +2,8 @@
 """Select the rows of a list that a live grant may make visible, if the caller may not see the whole list.
 
 Each statement starts from the grants of the caller and of the caller's roles, by their index. So its cost depends on
-these grants and not on the size of the list. `by` of a row is one relation that the grants give on it. OpenFGA then
-confirms that relation.
+these grants and not on the size of the list. The column `by` of a row is one relation that the grants give on it.
+OpenFGA then confirms that relation.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuse or announce a change after which a name has fewer restrictions than the object that held it before.
+"""Refuse or announce a change by which a name loses data policies (row filters, masks).
 
-A rename, drop or move frees a name, and a later change gives the name to another object. Triggers record which
-restrictions the former object had (`gateway.db.engine.vacated_names`). The transaction of the later change compares
-them before it commits.
-
-This module also has the statements on the alerts of data policies.
+A rename, drop or move frees the name of an object, and a later change gives the name to another object. Triggers record
+which restrictions the former object had (`gateway.db.engine.vacated_names`). The transaction of the later change
+compares them with those of the new object before it commits. If restrictions are missing, the change is refused, or
+made with an alert for the owners of the policies. The statements on these alerts are here too.
 """
 
 from __future__ import annotations

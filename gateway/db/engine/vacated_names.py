@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on names that restricted objects have left: they compare the former object with the next one of the
-name.
+"""Statements on names that restricted objects had before a rename, drop or move.
+
+They compare the data policies of the former object with those of the next object of the same name (`policy_loss.py`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the probes of engines. All times are by the database's clock."""
+"""Statements on probes, which test whether an engine enforces restrictions. All times are by the database's clock."""
 
 from __future__ import annotations
 

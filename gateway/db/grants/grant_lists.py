@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that list special grants: of privileges that restrict owners (BINDING), of `delegate`, and on columns."""
+"""Statements that list special grants: of privileges that restrict owners, of `delegate`, and on columns."""
 
 from __future__ import annotations
 

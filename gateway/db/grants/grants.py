@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on grants and on their history. Each grant requires a tuple in OpenFGA.
 
-A row belongs to one grantor, so several rows may require the same tuple. The statement that deletes a row inserts it
-into the history, so no grant is lost.
+A row belongs to one grantor, so several rows may require the same tuple. The statement that deletes a row also inserts
+it into the history, so no grant is lost.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on data policies and their versions."""
+"""Statements on data policies (row filters and masks) and on their versions."""
 
 from __future__ import annotations
 

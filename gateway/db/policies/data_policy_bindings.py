@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on bindings of data policies, on released columns, and on the tables that a policy covers."""
+"""Statements on the bindings of data policies to objects, on released columns, and on the tables under a policy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data policy revision of warehouses. It is null while no data policy can apply, and new after each change."""
+"""Change the data policy revision of warehouses, by which cached results about data policies are keyed.
+
+It is null while no data policy can apply, and has a new value after each change.
+"""
 
 from __future__ import annotations
 

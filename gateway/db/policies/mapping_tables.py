@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on mapping tables and their entries."""
+"""Statements on mapping tables, which map users and roles to values for row filters, and on their entries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record alerts about data policies that could not be applied as written, after the requests that found them.
 
-The requests get a stricter result. The owner of the policy sees the alert in the management API, in the log and as a
-metric.
+These requests read under a stricter restriction instead. The owner of the policy sees the alert in the management API,
+in the log and as a metric.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read what a load returns about policies: the data policies bound to a table, and the tags that become labels."""
+"""Read what a load response states about policies: the data policies of a table, and the tags that become labels."""
 
 from __future__ import annotations
 

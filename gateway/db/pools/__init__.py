@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections and reads: pools of driver connections, compiled and shared reads, and hooks around statements."""
+"""Pools of database connections, reads that are compiled once or shared by requests, and hooks around statements."""

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads that requests wait for. SQLAlchemy compiles them once, and the driver executes them on connections of its own
-pool.
+"""Reads that requests wait for: compiled once by SQLAlchemy, and executed by the driver on connections of its own pool.
 
 SQLAlchemy's execution of a statement costs five times as much as the driver's, and half as much as a whole decision
-may. So SQLAlchemy Core compiles the statement only once. The driver sends the statement and decodes the rows. This is
-only for reads of one statement, because no transaction is begun. A statement that writes must have the same effect when
-it is repeated, because it is repeated after the loss of its connection.
+may. So SQLAlchemy Core compiles the statement only once. The driver sends the statement and decodes the rows. No
+transaction is begun, so only single statements are possible. A statement is repeated after the loss of its connection.
+So one that writes must have the same effect when it is repeated.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on roles that identity providers maintain as groups.
+"""Statements on roles that identity providers maintain as groups, by SCIM.
 
 Each statement concerns one provider in one project.
 """

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the provisioning tokens of providers' directories. Only digests of the tokens are stored."""
+"""Statements on the tokens with which the directories of identity providers send users and groups by SCIM.
+
+Only digests of the tokens are stored.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on users that identity providers maintain. Each statement concerns the users of one provider."""
+"""Statements on users that identity providers maintain by SCIM. Each statement concerns the users of one provider."""
 
 from __future__ import annotations
 

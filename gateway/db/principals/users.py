@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on users, and the guard of the last server administrator.
+"""Statements on users, and the guard that keeps the last server administrator.
 
 An administrator is an active user with `admin` or `operator` on the server, directly or through roles, without an
 expiry. A grant with an expiry does not count: after its end no administrator could grant another one.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve references to rows for the door: one statement on the primary for each kind of reference."""
+"""Find the rows of the objects that a request names, for the door: one statement for each kind of reference."""

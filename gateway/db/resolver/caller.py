@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL expressions that every name resolution reads beside its rows: the time, revisions, and the roles of the
-caller.
+"""SQL expressions that the resolver's statements select beside an object's rows: the time, revisions, the caller's
+roles.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve references to rows for the door: one statement on the primary for each kind of reference in the request."""
+"""Find the rows of the objects that a request names, for the door.
+
+Each kind of reference in the request costs one statement on the primary.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The statement for each kind of reference: the columns for the lookup, and the path in which an absent object would
-be.
+"""The resolver's statement for each kind of reference: the columns for the lookup, and the containers of an absent
+object.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convert result rows of the resolver's queries into `Resolved…` objects, and find the containers of absent objects.
 
-Checks of an absent object use as many levels of the hierarchy as checks of an invisible one, so that both take the same
-time.
+An absent object is checked on as many levels of the hierarchy as an invisible one, so that both take the same time.
 """
 
 from __future__ import annotations

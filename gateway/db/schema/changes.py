@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of work that follows a change: tickets, events, tuple keys, idempotency keys, and model switches."""
+"""The tables of work that a change leaves: approval tickets, events, tuples to deliver, idempotency keys, model
+switches.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table that contains the rows of each object type.
+"""Map each object type to the database table with its rows.
 
-It is not on the cards, because they do not know the database.
+The cards (declarations) of object types do not contain it, because they do not know the database.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Install the SQL functions and triggers of `functions/*.sql`, whose text replaces the one in the database.
 
-Each file contains the invariant that its triggers hold. A change of a file needs a migration, which may be empty: the
+Each file describes the invariant that its triggers hold. A change of a file needs a migration, which may be empty: the
 functions are installed in the transaction that stamps the newest revision, so that a database of this revision has the
 functions of this version. A migration drops functions and triggers that no file contains any more, and functions whose
 type changes.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of counts of requests, tables and views, and of metrics reports of engines."""
+"""The tables of counts of requests, tables and views, and of the metrics reports that engines send."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of namespaces, tables, views and generic tables, their former names and locations, and files without a
-pointer.
+"""The tables of namespaces, tables, views and generic tables, of their former names and locations, and of files.
+
+The files are metadata files to which no pointer refers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read metadata documents after the permit, through a cache that is bounded in bytes.
 
-The document of a table id and a metadata location never changes: every statement that writes one writes both
+The document of a table id and a metadata location never changes. Every statement that writes one writes both
 (`gateway.db.tables.tables`), each metadata file has a UUID in its name, and a table that is registered again has a new
-id. So an entry of the cache is never stale. Only times that would stop writers are corrected when a document is read. A
-document that is not in the cache is read together with its location, which may be newer than the row on which the
+id. So an entry of the cache is never stale. The only correction at a read is of times that would stop writers.
+
+A document that is not in the cache is read together with its location, which may be newer than the row on which the
 permit was decided. So the response must contain the document and the location that this module returns.
 """
 

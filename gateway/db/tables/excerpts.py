@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Store and read the small part of metadata documents that decisions need (`gateway.iceberg.excerpts`).
+"""Store and read excerpts: the small part of metadata documents that decisions need (`gateway.iceberg.excerpts`).
 
 The column `metadata_excerpt` holds the excerpt of the document at `metadata_excerpt_of`. A gateway of an earlier
-version changes `metadata_location` without writing these two columns. They then differ, and the excerpt is computed
-from the document, which is read for this one table after the decision about its name.
+version changes `metadata_location` without writing these two columns. `metadata_excerpt_of` then differs from the
+location, and the excerpt is computed from the document, which is read for this one table after the decision about its
+name.
 
 `fill_excerpts` writes the excerpts of tables that an earlier version wrote. It runs in every `lakegate migrate`, after
 the migrations. Each batch is limited in rows and bytes and commits by itself. So gateways continue to serve, and the

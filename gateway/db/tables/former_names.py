@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on former names of objects, and on columns that a commit removed from the metadata document.
 
-Data policies cover every column that has or ever had one of their names. Without these rows a writer could rename a
+A data policy covers every column that has or ever had one of its names. Without these rows a writer could rename a
 column and remove the old schema, and the policy would not cover the column any more.
 """
 

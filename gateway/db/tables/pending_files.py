@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on metadata files that no metadata pointer refers to, so that the files of a killed process can be
-deleted.
+"""Statements on metadata files to which no pointer of a table or view refers, so that they can be deleted.
 
-A row is committed before its file is written. A trigger (`locations.sql`) deletes it in the transaction that makes a
-pointer refer to the file. If the change fails, the row is deleted with the file, or after the sweeper has deleted the
-file. A file that a change makes superfluous gets its row in the transaction of that change.
+Such a file remains if a process is killed. Its row is committed before the file is written. A trigger (`locations.sql`)
+deletes the row in the transaction that makes a pointer refer to the file. If the change fails, the row is deleted with
+the file, or after the sweeper has deleted the file. A file that a change makes superfluous gets its row in the
+transaction of that change.
 
 A change that makes a pointer refer to a file, or deletes a file, locks the file's row first. If the change lasts longer
 than the file's cleanup window, it finds no row and fails, instead of referring to a deleted file. A request that

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on former locations of tables and views.
+"""Statements on retired locations: those of tables and views that were dropped, unregistered or moved.
 
 Credentials for a location remain valid after its table is deleted, and its files may remain. So a location stays
 reserved until the last credential has expired, and its files stay with the last owners. A trigger (`locations.sql`)

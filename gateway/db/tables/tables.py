@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tables, views and generic tables: their rows, pointers and locations."""
+"""Statements on tables, views and generic tables: their rows, metadata pointers and locations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on views that differ from those on tables, because the location of a view may change.
+"""Statements on views. They differ from those on tables, because the location of a view may change.
 
 The rows of views are in the database table `tables`.
 """

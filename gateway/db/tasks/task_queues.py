@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the configuration of queues, on the log cleanup of every project, and on the removal of ended tasks."""
+"""Statements on the settings of task queues and on the removal of ended tasks.
+
+Each project has a recurring task that removes the logs of ended tasks. It is scheduled here.
+"""
 
 from __future__ import annotations
 

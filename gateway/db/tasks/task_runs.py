@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements on the attempts of tasks. An attempt is one run of a task, from its start by a worker to its end.
 
-The end of an attempt is written together with its row in `task_log`, and only by the worker that runs it. A slow worker
-whose task another one took over gets TaskLost and changes nothing.
+The worker that runs an attempt writes its end together with a row in `task_log`. If another worker has taken over the
+task of a slow worker, the slow one gets TaskLost and changes nothing.
 """
 
 from __future__ import annotations

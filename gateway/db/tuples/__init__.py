@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outbox, and the relationship tuples that the rows require: computing, delivering and reading them."""
+"""The relationship tuples that the rows require of OpenFGA, and the outbox from which they are delivered to it."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deliver tuple keys to OpenFGA: read the desired state from the rows, write it, and remove the keys from the outbox.
 
-A request delivers the keys of its own change before it answers. Keys that remain after a crash or an outage are
-delivered in the background by any process.
+The outbox lists the keys (user, relation, object) whose tuples may differ in OpenFGA. A request delivers the keys of
+its own change before it answers. Keys that remain after a crash or an outage are delivered in the background by any
+process.
 
 A write without a known outcome (no response, or a killed process) may still be carried out later, after another
 delivery of the same key. So each write is recorded before it is sent. A key that has a record of an earlier write is

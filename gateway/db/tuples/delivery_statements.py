@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two statements of a delivery: one before the write to OpenFGA, and one after it.
+"""The two statements of a delivery to OpenFGA: one before the write of the tuples, and one after it.
 
 Each commits by itself. The caller holds the advisory locks of the keys, which an earlier statement took, so the first
 of the two sees every change of an earlier delivery.

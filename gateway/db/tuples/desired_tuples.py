@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute the relationship tuples that the rows require. Deliveries make OpenFGA's tuples equal to them.
 
-There are five kinds, each derived from rows without counters. Edges of the hierarchy and the flag of managed access
-come from the objects' own rows, privileges from live grants. `traverse` comes from live grants on objects below,
-`read_columns` from live grants on columns of a table. A column has no row: its edge is required while a grant on it
-exists. For a deactivated user, no tuples of grants are required.
+There are five kinds, each derived from rows without counters:
+
+- Edges of the hierarchy come from the objects' own rows.
+- The flag of managed access comes from the rows of warehouses and namespaces.
+- Privileges come from live grants.
+- `traverse`, which makes containers visible, comes from live grants on objects below.
+- `read_columns` comes from live grants on columns of a table. A column has no row: its edge is required while a grant
+  on it exists.
+
+For a deactivated user, no tuples of grants are required.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lock an object for a change of its grants, and record grants that are all new, using one statement each.
 
-They serve the common case. A result of `None` means that another case applies and nothing was changed. The caller then
-uses the statements of `grants`, which also return the reason.
+They serve the common case. If another case applies, they return `None` and change nothing. The caller then uses the
+statements of `grants`, which also return the reason.
 """
 
 from __future__ import annotations

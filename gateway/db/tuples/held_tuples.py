@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the tuples that the rows require for a decision: the tuples of the caller, and the edges above the objects.
+"""Read the tuples that the rows require for one decision: the tuples of the caller, and the edges above the objects.
 
-`desired_tuples` computes whether given keys are required; this module finds the keys. Both must agree, which
-`tests/integration/test_row_authorizer.py` checks against OpenFGA.
+The built-in authorizer decides by them, without OpenFGA's tuples. `desired_tuples` computes whether given keys are
+required; this module finds the keys. Both must agree, which `tests/integration/test_row_authorizer.py` checks against
+OpenFGA.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Managed access: a flag on warehouses and namespaces, and the two tuples that it requires.
 
-The flag is one tuple for all users and one for all roles, because the wildcard of users does not match roles
-(`fga_model/namespace.fga`). Setting the flag revokes rights of owners; removing it restores them.
+The flag removes the right to grant from the owners of objects below. It is one tuple for all users and one for all
+roles, because the wildcard of users does not match roles (`fga_model/namespace.fga`). Removing the flag restores the
+right.
 """
 
 from __future__ import annotations

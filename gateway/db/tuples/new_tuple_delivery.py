@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write the tuples of new objects to OpenFGA. The tuples of concurrent requests are written in one call.
 
-The transaction of the change has recorded the write (`ownership.py`). Requests that wait at the same moment share one
-call and the statement that removes their rows. A group is sent as soon as a call may begin, so no request waits for a
-later one. If OpenFGA refuses a group, each request is written alone, so that the tuples of one request do not fail
-another.
+The transaction of the creation has recorded that this write will happen (`ownership.py`). Requests that wait at the
+same moment share one call to OpenFGA, and one statement that removes their rows from the outbox. A group is sent as
+soon as a call may begin, so no request waits for a later one. If OpenFGA refuses a group, each request is written
+alone, so that the tuples of one request do not fail another.
 """
 
 from __future__ import annotations

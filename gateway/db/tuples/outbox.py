@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outbox: tuple keys whose state in OpenFGA may differ from the desired state.
+"""The outbox: the keys of tuples whose state in OpenFGA may differ from the one that the rows require.
 
 A row has a key and no operation. Its delivery reads the *current* desired state and writes it to OpenFGA. So the order
 and the number of deliveries do not matter.

@@ -3,16 +3,17 @@
 
 One statement records the ownership of a new object and enqueues its tuples, in the transaction that inserts the object.
 
-The owner needs `traverse` on every container above. These tuples exist already if the owner has a permanent grant on
-another object in the same namespace and no delivery of them is pending. The statement locks the namespace, that grant
-and that object until the commit. So no concurrent transaction can end that grant without finding the new one as a
-reason for `traverse`, and no delivery in the meantime finds the tuples undesired. They are not enqueued then.
+The owner needs `traverse` on every container above, which makes the container visible. These tuples exist already if
+the owner has a permanent grant on another object in the same namespace and no delivery of them is pending. In this case
+they are not enqueued. The statement locks the namespace, that grant and that object until the commit. So a concurrent
+transaction that ends that grant finds the new one, which still requires `traverse`, and no delivery in the meantime
+removes the tuples.
 
-In this case only the edge to the parent and the ownership are enqueued. Their keys contain the id of the new object. No
-other transaction knows this id before the commit, so no earlier write of these tuples can exist, and the rows require
-both without an expiry. So the outbox rows are inserted with the record of a write (`sent_at`). The request writes the
-tuples right after the commit, without an advisory lock and without a read of the desired tuples (`new_tuple_delivery`).
-A later transaction that ends such a grant enqueues the same key. Its delivery finds the record, and is not confirmed
+Only the edge to the parent and the ownership are enqueued then. Their keys contain the id of the new object. No other
+transaction knows this id before the commit, so no earlier write of these tuples can exist, and the rows require both
+without an expiry. So the outbox rows are inserted with the record of a write (`sent_at`). The request writes the tuples
+right after the commit, without an advisory lock and without a read of the desired tuples (`new_tuple_delivery`). A
+later transaction that ends such a grant enqueues the same key. Its delivery finds the record, and is not confirmed
 before that write has its outcome: the rule for every write in flight (`delivery`).
 
 Otherwise all keys are enqueued and delivered like those of any change.

@@ -3,8 +3,8 @@
 
 The creator of an object owns it. A creation that began before the deletion of its creator may be committed after the
 user's grants were ended. A returning user with the same id would then own the object. So a deletion records the user.
-The record stays until all transactions of that time have ended and their grants are ended. The deletion itself does
-this, or a repeated deletion, or a background task.
+The record stays until all transactions that were open at the deletion have ended, and the grants that they made are
+ended too. The deletion itself does this, or a repeated deletion, or a background task.
 """
 
 from __future__ import annotations

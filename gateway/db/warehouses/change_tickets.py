@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the tickets of changes that wait for approval. All times are by the database's clock."""
+"""Statements on tickets, the records of changes that wait for approval. All times are by the database's clock."""
 
 from __future__ import annotations
 

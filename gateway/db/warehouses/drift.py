@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that find and repair differences between the rows and OpenFGA.
+"""Statements that find and repair drift: differences between OpenFGA's tuples and the rows that no delivery explains.
 
 `desired_tuples` alone decides the desired state of a tuple. This module lists the keys that rows *may* require, to find
 missing tuples. It also stores the lease and the position of the process that reads OpenFGA's change feed, and records

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on events that wait for sinks, on dead letters, and on events that are kept for a replay.
+"""Statements on events that wait for sinks, on dead letters (events that a sink refused), and on events kept for a
+replay.
 
 Each waiting event has a row for each sink, and no position is stored. So an event whose transaction commits late is
 delivered by a later run and never skipped.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on relationship models: the recorded models, the active one, and the migration of tuples to the next one.
+"""Statements on relationship models of OpenFGA: the recorded ones, the active one, and the tuples that the next one
+needs.
 
 A row of PostgreSQL selects the active model; the order of models in OpenFGA has no effect. So a new model is written
 without replacing the old one, is used only after the switch, and can be rolled back.

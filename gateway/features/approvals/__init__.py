@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Approval of changes by verifiers and approvers: descriptions of changes, tickets, and decisions about tickets."""
+"""Approval of changes by verifiers (built-in rules or external systems) and by people, who approve tickets."""

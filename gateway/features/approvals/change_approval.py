@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Query the verifiers about a change: after its permit, and before files are written or rows are changed.
 
-No database transaction, lock or place in the commit queue is held while verifiers are queried. A change that needs
-approval gets a ticket. The transaction of the approved change marks its ticket as used.
+A verifier approves or rejects the change, or leaves it pending. A pending change gets a ticket, which a person can
+approve. The transaction of the approved change marks its ticket as used. No database transaction, lock or place in the
+commit queue is held while verifiers are queried.
 """
 
 from __future__ import annotations

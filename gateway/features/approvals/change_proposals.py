@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe changes for the verifiers, from the permit and the rows of the changed objects."""
+"""Describe changes for the verifiers, from the permit and the rows of the changed objects.
+
+Verifiers approve or reject a change before it is made.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List and read the tickets of changes that wait for approval, and approve or reject them."""
+"""List and read tickets, the records of changes that wait for approval, and approve or reject them."""
 
 from __future__ import annotations
 

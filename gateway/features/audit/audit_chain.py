@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seal audit records into a chain of blocks, verify and export the chain: `lakegate audit`.
+"""Seal audit records into a chain of blocks, verify the chain and export it: `lakegate audit`.
 
-Records are written by many processes at the same time, so they cannot be chained when they are written. One process at
-a time seals the records that are committed and unsealed. Each block is written in one transaction, so a killed sealer
-leaves no partial block.
+To seal a record is to assign it to a block, whose digest covers it. Records are written by many processes at the same
+time, so they cannot be chained when they are written. One process at a time seals the records that are committed and
+unsealed. Each block is written in one transaction, so a killed sealer leaves no partial block.
 """
 
 from __future__ import annotations

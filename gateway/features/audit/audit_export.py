@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Export sealed audit records continuously, at least once and in the order of their blocks.
 
-The position is stored after the receiver accepted a block. If the process is killed before that, the block is sent
-again: receivers recognize a duplicate by the id of the record. Requests do not wait for the export. While the receiver
-is down, the position stays, and retention removes no record that was not exported.
+A record is sealed when it belongs to a block of the audit chain. The position is stored after the receiver accepted a
+block. If the process is killed before that, the block is sent again: receivers recognize a duplicate by the id of the
+record. Requests do not wait for the export. While the receiver is down, the position stays, and retention removes no
+record that was not exported.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maintain the partitions of the audit log: create partitions for the next months, and remove partitions that are too
-old.
+"""Create the partitions of the audit log for the next months, and remove partitions that are too old.
 
 A record is removed only with its whole partition. A partition stays while one of its records is younger than the
-retention. If records are sealed or exported, it also stays while one is not sealed or not exported.
+retention. If records are sealed into the audit chain or exported, it also stays while one of its records is not.
 """
 
 from __future__ import annotations

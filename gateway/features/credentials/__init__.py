@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage credentials: vending, remote signing, the register of live credentials, and the canary (the test of their
-scope).
-"""
+"""Storage credentials: vending, remote signing, the list of live ones, and the canary, which tests their scope."""

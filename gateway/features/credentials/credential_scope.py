@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of the canary, which tests that credentials stay in their scope: read the stored verdict, and run it
+"""Use cases of the canary, which tests that vended credentials stay in their scope: read its last verdict, or run it
 now.
 """
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Credential vending for tables, from the permit and the location in the row on which the permit was decided.
 
-Invariant 3: no credential is minted before location and authorization are settled, and both come from the same row.
+No credential is minted before location and authorization are settled, and both come from the same row. This is
+invariant 3 of `ARCHITECTURE.md`.
 """
 
 from __future__ import annotations

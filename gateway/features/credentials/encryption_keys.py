@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotate the encryption key of stored credentials, and revoke the keys that sign the gateway's own tokens.
+"""Rotate the key that encrypts stored credentials, move them to another secret store, and revoke token signing keys.
 
-Move storage credentials into another secret store while gateways serve: `lakegate secrets move`.
-
-A moved credential gets a new id, as a replaced one does. Requests in flight use the old one, which is deleted ten
-minutes later. So the move can be interrupted and repeated at any point.
+`lakegate secrets move` moves storage credentials while gateways serve. A moved credential gets a new id, as a replaced
+one does. Requests in flight use the old one, which is deleted ten minutes later. So the move can be interrupted and
+repeated at any point.
 """
 
 from __future__ import annotations

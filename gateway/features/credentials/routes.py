@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints for storage credentials, remote signing, and the register of live credentials."""
+"""Endpoints for storage credentials, remote signing, and the list of live credentials."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the canary, which tests the scope of vended credentials, on the store of each warehouse: periodically, and for
-`lakegate verify-scope`.
+"""Run the canary on the store of each warehouse: periodically, and for `lakegate verify-scope`.
 
-Every process looks for due warehouses. A claim in the warehouse's row lets one process run each of them, and a process
-runs one at a time. If it ends during a run, the warehouse is due again after the retry time.
+The canary tests that vended credentials stay in their scope. Every process looks for due warehouses. A claim in the
+warehouse's row lets one process run each of them, and a process runs one at a time. If it ends during a run, the
+warehouse is due again after the retry time.
 """
 
 from __future__ import annotations

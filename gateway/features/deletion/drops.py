@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drop tables and views: permanently, or as a soft deletion that can be undone for a while. Set drop protection.
-
-Use cases of drop protection.
+"""Drop tables and views: permanently, or as a soft deletion that can be undone for a while. Set and read drop
+protection.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probe engines: open a probe with random values, evaluate what the engine shows of them, and list the results.
 
-A probe passes only by evidence that the gateway itself has collected. It queries the engine at the address in the
-gateway's settings, and the register of credentials shows that the engine received keys of the canary table. A principal
-can also post the engine's output as a self-test. If that passes, the engine gains no trust, because the principal knows
-the values.
+A probe tests whether an engine enforces row filters, masks and withheld columns, on a canary table with these values.
+It passes only by evidence that the gateway itself has collected. The gateway queries the engine at the address in its
+settings, and the register of credentials shows that the engine received keys of the canary table. A principal can also
+post the engine's output as a self-test. If that passes, the engine gains no trust, because the principal knows the
+values.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`POST /catalog/v1/oauth/tokens`: token exchange for engines (RFC 8693).
 
-Other requests get an error that refers the client to its identity provider.
-
 An exchange requires an engine that authenticates with a token of its own and holds the right to act for users. Neither
-a user's name nor a user's token suffices without it. Errors have the form of RFC 6749 section 5.2.
+a user's name nor a user's token suffices without it. Requests other than an exchange get an error that refers the
+client to its identity provider. Errors have the form of RFC 6749 section 5.2.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create the random values of a probe, and evaluate the output of an engine. Pure, apart from random numbers."""
+"""Create the random values of an engine probe, and evaluate whether the engine's output shows any that it must hide.
+
+Pure, apart from random numbers.
+"""
 
 from __future__ import annotations
 

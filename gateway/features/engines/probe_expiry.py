@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Warn before the trust in an engine ends because it was not probed again.
 
-Every process reads the state for its metrics. It logs once a day each trust that is about to end.
+A probe tests whether the engine enforces restrictions, and counts only for some days. Every process reads the state for
+its metrics. It logs once a day each trust that is about to end.
 """
 
 from __future__ import annotations

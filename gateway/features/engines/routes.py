@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints for probes of engines."""
+"""Endpoints for probes, which test whether engines enforce restrictions."""
 
 from __future__ import annotations
 

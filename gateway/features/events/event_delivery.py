@@ -2,8 +2,8 @@
 """Deliver events from the outbox to the sinks, at least once and in the order of each key.
 
 Each sink has a loop in each worker process, and an advisory lock selects the process that delivers. A process that ends
-releases the lock, and another one continues with the events that still wait. So a sink can receive an event again; its
-id is the same. A sink that is down delays only its own events.
+releases the lock, and another one continues with the events that still wait. So a sink can receive an event again, with
+the same id. A sink that is down delays only its own events.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse the bodies of permission checks into operations. Pure; invalid bodies raise 400."""
+"""Parse the bodies of permission checks into operations. An invalid body raises an error with status 400. Pure."""
 
 from __future__ import annotations
 

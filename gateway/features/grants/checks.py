@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answer permission checks by the same door that decides real requests."""
+"""Answer permission checks, with the same decision that the door makes about real requests."""
 
 from __future__ import annotations
 

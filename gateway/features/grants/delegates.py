@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List the grants of `delegate` by which engines may act for the caller."""
+"""List the grants of `delegate`, by which engines may act for the caller."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse requests that change grants into assignments. Pure; invalid requests raise 400."""
+"""Parse requests that change grants into assignments. An invalid request raises an error with status 400. Pure."""
 
 from __future__ import annotations
 

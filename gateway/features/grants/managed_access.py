@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of managed access: read the flag, set it, and respond when OpenFGA has the change."""
+"""Use cases of managed access: read the flag, set it, and respond when OpenFGA has the change.
+
+The flag on a warehouse or namespace removes the right to grant from the owners of objects below it.
+"""
 
 from __future__ import annotations
 

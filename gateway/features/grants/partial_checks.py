@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answer two kinds of checks in a batch: on objects that the caller cannot see, and about data under data policies."""
+"""Answer two special checks in a batch: about objects that the caller cannot see, and about data under data policies.
+
+Data policies (row filters, masks) allow a part of the data, so the result is neither a plain yes nor a plain no.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prevent privilege escalation through roles, and prevent principals from leaving roles that restrict them.
+"""Check grants about roles before they are written, and after.
 
-Refuse grants that would nest roles in a cycle or too deeply, or add members that another provider manages.
+The guards prevent that a principal gains privileges through a role which it could not grant, and that a principal
+leaves a role by which a data policy restricts it. They refuse grants that nest roles in a cycle or too deeply, and
+members of a role whose members another provider manages.
 """
 
 from __future__ import annotations

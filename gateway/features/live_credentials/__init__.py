@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The register of issued credentials that have not expired."""
+"""Live credentials: a register of issued credentials that have not expired."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List live credentials for clients and operators, and count those that remain valid after a revocation."""
+"""List live credentials, which are issued and not yet expired. Count those that remain valid after a revocation."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Register and adopt tables and views by their metadata files; unregister tables.
 
-The content of a metadata file is a claim of the caller, not a fact. All its paths must lie inside the location that it
-names, and the caller needs a claim on that location (`location_reuse.py`; LG-LOC-09, LG-LOC-10 and LG-LOC-23 in
-`docs/threats.md`). The row is new, and so is the object of the relationship model: two registrations of one file are
-two tables.
+To adopt is to register files that no owner of their location registers. The content of a metadata file is a claim of
+the caller, not a fact. All its paths must lie inside the location that it names, and the caller must be entitled to
+that location (`location_reuse.py`; LG-LOC-09, LG-LOC-10 and LG-LOC-23 in `docs/threats.md`). The row is new, and so is
+the object of the relationship model: two registrations of one file are two tables.
 """
 
 from __future__ import annotations

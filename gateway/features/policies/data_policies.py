@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Use cases of data policies: create, list, change and delete them, and list their versions.
 
-Find the columns that a data policy refers to, and record their field ids in its bindings to tables.
+A data policy is a row filter or a mask. If it names columns, the field ids of these columns are recorded in its
+bindings to tables.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of bindings of data policies: bind and unbind policies, release columns, list affected tables and
-alerts.
+"""Use cases of bindings, which apply data policies to objects.
+
+They bind and unbind policies, release columns, and list the affected tables and the alerts.
 """
 
 from __future__ import annotations

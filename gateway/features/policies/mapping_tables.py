@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of mapping tables: create, list and delete them, and change the values of principals."""
+"""Use cases of mapping tables, which map users and roles to values that row filters compare with columns."""
 
 from __future__ import annotations
 

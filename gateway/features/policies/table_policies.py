@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List the data policies of a table with their effect on a principal, and preview its restrictions on a table.
+"""Compute and list the effect of data policies on tables: for a principal, for the caller, and as a preview.
 
-Compute the effect of one data policy on the tables that it covers, and whether a changed policy restricts the caller.
+The list has the policies of a table with their effect on a principal. The preview has the restrictions that a principal
+would get on a table. For a change of a policy, the module computes the tables with an effect, and whether the policy
+restricts the caller.
 """
 
 from __future__ import annotations

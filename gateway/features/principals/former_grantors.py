@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Find live grants that their grantors could not give now, and warn of them after an upgrade.
 
-Before version 1.10 of the OpenFGA model, owners and grant managers could grant privileges that are meant to restrict
-them. These grants stay in force. `lakegate migrate --check` lists them, and every process warns of them for thirty days
-after the upgrade.
+Some privileges restrict owners. Before version 1.10 of the OpenFGA model, the owners themselves and grant managers
+could grant them. These grants stay in force. `lakegate migrate --check` lists them, and every process warns of them for
+thirty days after the upgrade.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Use cases of SCIM groups: an identity provider manages its groups and their members.
 
-A group is a role of the project. Its provider is the identity provider, and its source is the group's `externalId`, or
-else its name. A group in a token maps to the same role. Members are ordinary grants of `assignee`. The role has no
-owner, and no rights until an administrator grants some.
+A group is a role of the project. The role's provider is the identity provider, and its source is the group's
+`externalId`, or else the group's name. A group in a token maps to the same role. Members are ordinary grants of
+`assignee`. The role has no owner, and no rights until an administrator grants some.
 """
 
 from __future__ import annotations

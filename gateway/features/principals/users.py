@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of user records, which contain ids, names and addresses of known users. A record gives no right."""
+"""Use cases of user records, which contain ids, names and email addresses of known users. A record gives no right."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Serve the OpenAPI documents and Swagger UI from files of the package.
 
-The page loads nothing from other servers, and its Content-Security-Policy forbids that.
-
-If a public client is configured, users can sign in from the page (authorization code with PKCE, `sign_in.py`).
+The page loads nothing from other servers, and its Content-Security-Policy forbids that. If a public client is
+configured, users can sign in from the page (authorization code with PKCE, `sign_in.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete expired idempotency and signing keys, register entries, old reports, replaced credentials, and unnamed files.
+"""Delete what has expired or is unused: idempotency and signing keys, credentials and their register, reports, files.
 
-Every process does so. If two run at the same time, both do the same work, which is harmless.
+The register lists issued credentials. Credentials are storage credentials that were replaced. Reports are the metrics
+reports of engines. Files are metadata files to which no table refers. Every process does so. If two run at the same
+time, both do the same work, which is harmless.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 
 A new model is written without replacing the active one. The tuples that it needs are written while the old model stays
 active. Then both models can be compared by the same checks, and one row in PostgreSQL activates the new one. Every
-process reads that row at least every `NOTICED_WITHIN` seconds.
-
-Detect in every process that another relationship model was activated.
+process reads that row at least every `NOTICED_WITHIN` seconds, and switches its OpenFGA client to the active model
+(`ModelWatch`).
 """
 
 from __future__ import annotations

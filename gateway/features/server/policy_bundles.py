@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use case that serves the policies in a directory as bundles for OPA."""
+"""Use case that serves the policies in a directory as bundles, the archives that OPA downloads."""
 
 from __future__ import annotations
 

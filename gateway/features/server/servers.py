@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of the server: its information, and the bootstrap of its first administrator. Command that allows a
-bootstrap again.
+"""Use cases of the server: its information, and the bootstrap, which makes its first administrator.
+
+A command can allow one more bootstrap.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits with verifiers: describe the change, query the verifiers, and query them again after a concurrent commit."""
+"""Commit changes that verifiers must approve: describe the change, query the verifiers, and commit.
+
+If another commit was faster, the change is described and the verifiers are queried again.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of one table in a commit. The table exists, or is created by the commit.
+"""The change that a commit makes to one table, which exists already or is created by the commit.
 
 Both classes compute their outcome without I/O and apply it in a transaction that the caller opened. So a commit to one
 table and a transaction over several tables share the code (`commits.py`).

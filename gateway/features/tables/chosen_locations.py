@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check the locations that clients choose for tables and views against the folders of namespaces.
 
-The layout `full-hierarchy` gives each namespace a folder, whose name contains the namespace's id. A table whose
-location is such a folder would block creations in the namespace. A table inside of the folder requires the right to
-create in the namespace. The rule applies to every layout, because the layout of a warehouse can change.
+The layout `full-hierarchy` of a warehouse gives each namespace a folder, whose name contains the namespace's id. A
+table whose location is such a folder would block creations in the namespace, so that location is refused. A table
+inside of the folder requires the right to create in the namespace. Both rules apply to every layout, because the layout
+of a warehouse can change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retry commits when another commit changed the table first, and determine the outcome if the response to COMMIT is
-lost.
+"""Retry commits when another commit changed the table first.
+
+If the response to COMMIT is lost, find out whether the database committed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commits: validate, write the new metadata files, swap the pointers, and retry if another commit was faster.
 
-Clients send no base version. A commit succeeds on any current state of the table on which its requirements hold. A
-failed requirement is not retried. The files of a failed attempt are deleted. A transaction over several tables uses the
-same code with several changes, in one database transaction.
+Clients do not name the version on which a commit is based. A commit succeeds on any current state of the table on which
+its requirements hold. A failed requirement is not retried. The files of a failed attempt are deleted. A transaction
+over several tables uses the same code with several changes, in one database transaction.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of generic tables: list, create, load, drop. Tables and views share their names, locations and credential
-vending.
+"""Use cases of generic tables (tables of other formats than Iceberg): list, create, load, drop.
+
+They share names, locations and credential vending with tables and views.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the values on which ETags of tables depend, and the parts of a load that the caller may see.
+"""Compute what a load of a table depends on: the values in its ETag, the parts that the caller may see, and its labels.
 
-Return tags of tables and views as `labels` (REST specification, `LoadTableResult` and `LoadViewResult`).
+Labels are the tags of tables and views in load responses (REST specification, `LoadTableResult` and `LoadViewResult`).
 """
 
 from __future__ import annotations

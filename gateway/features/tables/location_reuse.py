@@ -2,8 +2,9 @@
 """Decide by which right a registration may use a location that already contains files.
 
 The content of a metadata file is a claim of the caller. Its registration gives ownership of a location, and credentials
-for it. So the catalog's records must confirm the claim: the file is in a live or retired location that the caller
-owned, and names exactly that location. Any other registration is an adoption, a separate operation.
+for it. So the catalog's records must confirm the claim. The file must be in a location that the caller owns in the
+catalog, or owned until its table was dropped, unregistered or moved, and it must name exactly that location. Any other
+registration is an adoption, a separate operation.
 """
 
 from __future__ import annotations

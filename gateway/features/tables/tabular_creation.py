@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creation of tables, views and generic tables: check of name and location, and the transaction of the insert.
+"""Common part of the creation of tables, views and generic tables: checks of name and location, and the transaction.
 
-Base class of the use cases of tables and of generic tables.
+`TableCollection` is the base class of the use cases of tables and of generic tables.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of tag definitions, which are the vocabulary of a project. Attachments to objects are in
-`tag_attachments.py`.
+"""Use cases of tag definitions, which are the vocabulary of a project.
 
-The module also has the rules of tag definitions and values. They are pure, and a violation raises the error of the
-response.
+Attachments to objects are in `tag_attachments.py`. The rules of tag definitions and values are functions here. They are
+pure, and a violation raises the error of the response.
 """
 
 from __future__ import annotations

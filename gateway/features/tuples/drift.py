@@ -4,8 +4,8 @@
 A finding is verified under the advisory lock of its key, which deliveries use too. A key in the outbox is not drift,
 because its delivery will read the rows again. So the repair of drift never conflicts with a change in progress.
 
-The revision changes twice: when drift is found, which invalidates decisions cached until then, and after the repair,
-because decisions made in between may depend on the drift.
+The revision, by which cached decisions are keyed, changes twice: when drift is found, which invalidates decisions
+cached until then, and after the repair, because decisions made in between may depend on the drift.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watch OpenFGA's change feed, so that direct changes there are detected within a second.
+"""Watch OpenFGA's change feed, so that changes which bypass the gateway are detected within a second.
 
 One process at a time holds the watch, by a lease in a database row. If it dies, another process takes over after the
 lease expires. Each read starts a few seconds before the newest change seen, because OpenFGA numbers a change when its
 write begins and shows it when the write ends. The overlap also detects that the store was emptied or restored: then the
 newest change is missing, and a full comparison runs.
 
-Further background loops deliver the outbox, record expired grants, and complete deletions of users.
+Further background loops here deliver the outbox, record expired grants, and complete deletions of users.
 """
 
 from __future__ import annotations

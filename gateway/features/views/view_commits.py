@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commits to views: requirements and updates, their approval, and the swap of the metadata file.
+"""Commits to views: requirements and updates, their approval by verifiers, and the swap of the metadata file.
 
 A view's only files are its metadata files, and it has no metadata log: each commit records the previous file for
 cleanup.

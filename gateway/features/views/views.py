@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of views: list, create, load, drop. Commits are in `view_commits.py`, registration in `registrations.py`.
+"""Use cases of views: list, create, load, drop. They also check that a user lends only its own rights through a view.
 
-Views and tables share their names and the warehouse's store. A view's only files are its metadata files.
-
-Ownership of views: a user can only lend its own rights through a view. Pure.
+Commits are in `view_commits.py`, registration in `registrations.py`. Views and tables share their names and the
+warehouse's store. A view's only files are its metadata files.
 
 Engines store a view's owner in a property, and read the tables behind the view with the owner's rights, for every
 reader of the view. So the property is a grant of that user's rights. Two rules restrict changes of the property and of
-the view's SQL:
+the view's SQL. Their checks are pure.
 
-* **The definer** of a view must be the user in Trino's property (`trino.run-as-owner`), even if the settings trust no
+- **The definer** of a view must be the user in Trino's property (`trino.run-as-owner`), even if the settings trust no
   engine: an engine that is not integrated with the gateway uses the property too.
-* **Owner properties that the settings name** are set by trusted engines only: the gateway itself makes decisions by
+- **Owner properties that the settings name** are set by trusted engines only: the gateway itself makes decisions by
   them (`gateway/access/decisions/definer_views.py`).
 """
 

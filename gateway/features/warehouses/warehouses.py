@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases to create, validate, list and read warehouses.
+"""Use cases to create, validate, list and read warehouses, and what all use cases of warehouses share.
 
-Common parts of the use cases of warehouses: wire form, format versions, and the check of `managed-by`.
+The shared parts are the response body, the format versions, and the check of `managed-by`, which reserves changes of a
+warehouse to instance administrators.
 """
 
 from __future__ import annotations
