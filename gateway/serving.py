@@ -48,7 +48,7 @@ def serve(settings: Settings) -> None:
     Raises:
         CannotListen: the port for metrics is in use, or the process may not listen on it.
     """
-    # Before the application is imported: the Prometheus client reads this variable when it is imported.
+    # Set before the import of the application: the Prometheus client reads this variable when it is imported.
     directory = tempfile.mkdtemp(prefix="lakegate-metrics-")
     export_metrics_directory(directory)
     try:

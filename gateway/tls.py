@@ -72,7 +72,8 @@ def for_postgres(mode: str, trust: Trust, root_certificate: str | None) -> ssl.S
 def _of_directory(directory: Path) -> list[str]:
     if not directory.is_dir():
         raise CertificatesUnusable(f"SSL_CERT_DIR must be a directory, and {directory} is not one")
-    # Directories of systems contain each certificate under two names; OpenSSL takes a millisecond to read one.
+    # The directory of an operating system has two names for each certificate. Each text is read once, since OpenSSL
+    # needs a millisecond to read it.
     found: dict[str, str] = {}
     for path in sorted(directory.iterdir()):
         if not path.is_file() or path.stat().st_size > _MOST_BYTES:
@@ -95,11 +96,11 @@ def _certificates(path: Path, variable: str) -> str:
     except OSError as error:
         raise CertificatesUnusable(f"the file of {variable}, {path}, cannot be read: {error.strerror}") from None
     try:
-        # Only a check: libraries report unreadable certificates in different ways, and some not at all.
+        # The context is not used. Libraries report unreadable certificates in different ways, and some not at all.
         ssl.create_default_context(cadata=text)
     except (ssl.SSLError, ValueError):
         raise CertificatesUnusable(f"the file of {variable}, {path}, contains no certificate in PEM form") from None
-    # Without other blocks: the file may contain a private key, which must not be copied.
+    # Only certificates: the file may also contain a private key, which must not be copied.
     return "\n".join(_BLOCK.findall(text))
 
 
@@ -110,13 +111,13 @@ def _kept(pem: str) -> str:
     a named file when it exits. Certificates are public, so the file needs no protection.
     """
     if hasattr(os, "memfd_create"):
-        # Never closed: the path is valid while the descriptor is open, in this process and in forked ones.
+        # The descriptor is never closed: the path is valid only while it is open, here and in forked processes.
         unnamed = os.memfd_create("lakegate-trust")
         with open(unnamed, "w", closefd=False) as file:
             file.write(pem)
         return f"/proc/self/fd/{unnamed}"
     with tempfile.NamedTemporaryFile("w", prefix="lakegate-trust-", suffix=".pem", delete=False) as named:
         named.write(pem)
-    # Unlike `atexit`, this also runs in worker processes, and a worker does not run it for its parent.
+    # Unlike `atexit`, `Finalize` also runs in worker processes, and a worker does not run the finalizers of its parent.
     Finalize(None, Path(named.name).unlink, kwargs={"missing_ok": True}, exitpriority=0)
     return named.name

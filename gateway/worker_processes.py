@@ -101,5 +101,5 @@ def end_with_main_process() -> None:
     if main is None:
         return
     die_with_parent(signal.SIGKILL)()
-    if os.getppid() != main.pid:  # it ended before the call
+    if os.getppid() != main.pid:  # the main process ended before the call
         os.kill(os.getpid(), signal.SIGKILL)

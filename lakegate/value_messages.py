@@ -62,7 +62,7 @@ def in_words(error: Exception, kind: Any) -> str:
     """
     text = str(error)
     if (found := _PATTERN.match(text)) is not None:
-        # The pattern of an extension's own type has no words here.
+        # A type that an extension defines has a pattern that `FORMS` does not contain.
         form = FORMS.get(literal_eval(found["literal"]), "text of the form that the documentation states")
         return f"Expected {form}{found['rest']}"
     if (found := _VALUE.match(text)) is not None and (allowed := _allowed(kind, found["rest"])):
@@ -74,7 +74,7 @@ def in_words(error: Exception, kind: Any) -> str:
 def _allowed(kind: Any, rest: str) -> tuple[str, ...]:
     """Return the possible values of the field whose path ends the message; empty if they are unknown."""
     nodes = list(_alternatives(inspect.type_info(kind)))
-    # A value that is decoded by itself has a path of its own, and the outermost is the last.
+    # The message has the path of each nested value that was decoded by itself, and the outermost path at the end.
     path = "".join(reversed(_PLACE.findall(rest)))
     values: list[Any] = []
     for step in _STEP.finditer(path):

@@ -112,7 +112,7 @@ def ticket_lines(ticket: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _by_verifier(reasons: list[str]) -> dict[str, list[str]]:
-    """Return {verifier: reasons}. Each reason begins with the name of its verifier."""
+    """Group reasons of the form `verifier: text` into {verifier: texts}. Reasons without a name are under ''."""
     found: dict[str, list[str]] = {}
     for reason in reasons:
         name, colon, text = reason.partition(": ")

@@ -387,7 +387,7 @@ class FgaClient:
 
 
 def _is_about_members(check: FgaTuple) -> bool:
-    # Names contain no `#`: ids are encoded.
+    # Encoded ids contain no `#`, so a `#` precedes the relation of a role's members.
     return "#" in check.user
 
 

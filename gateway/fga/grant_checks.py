@@ -35,12 +35,12 @@ from gateway.fga.relationships import FgaRelationships, subject_of, to_wire
 from gateway.fga.sufficient_grants import DecidingGrants, deciding_grants
 from gateway.fga.wire import FgaTuple
 
-#: The largest numbers of questions in one call, of roles of a caller and of rows that are looked up. Beyond them, the
-#: questions are asked as they are.
+#: The maximum number of questions in one call, of a caller's roles, and of rows that are looked up. If a number is
+#: exceeded, OpenFGA checks the questions without these rows.
 _QUESTIONS: Final = 20
 _ROLES: Final = 20
 _KEYS: Final = 1_000
-#: `traverse` has no rows. It is confirmed for at most this number of roles, beside the question itself.
+#: `traverse` has no rows. Beside the question itself, OpenFGA checks it for at most this number of the caller's roles.
 _TRAVERSING_ROLES: Final = 3
 _REFUSED_SECONDS: Final = 5.0
 _REFUSALS: Final = 2_000
@@ -186,7 +186,7 @@ class GrantCheckedRelationships:
         )
         known |= dict(zip(asked, answers, strict=True))
         if self._model_id() != model_id:
-            # The relations may mean something else in the other model.
+            # Another model became active during the reads, and the relations may mean something else in it.
             return await self._relationships.check(actor, questions, now=now, paced=paced)
         self._remember(caller, missing, holding, further)
         for each in left:

@@ -33,7 +33,7 @@ _LISTED: Final = (
     ObjectType.GENERIC_TABLE,
 )
 _CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
-# Lists of the contents of these types are read by grants only after `can_list_everything` on the container was denied.
+# The contents of these types are listed by grants only after `can_list_everything` on the container was denied.
 _CHECKED_FIRST: Final = frozenset({ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 # Lists consider the grants on objects of these types together with the grants on their contents.
 _LOOKED_AT: Final = frozenset({ObjectType.SERVER, ObjectType.PROJECT})
@@ -88,7 +88,8 @@ class FollowedReaches:
         checks use another model now. Raises DecisionEngineUnavailable if the model cannot be read.
         """
         if relation is Can.INCLUDE_IN_LIST:
-            # A caller derives such hints from the reaches, so they have been read; without a reach there is no hint.
+            # Callers get such hints from the reaches, so the reaches were read before. Without a reach there is no
+            # hint.
             reach = self._known[1].get(type) if self._known is not None and self._known[0] == model_id else None
             return reach is not None and granted in reach.certain
         if (relation, type) != (Can.READ_DATA, ObjectType.COLUMN):

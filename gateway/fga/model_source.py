@@ -134,7 +134,8 @@ def _reference_place(folder: Path, compiled: dict[str, Any], text: str) -> str:
     places = _places(compiled)
     if match := _UNDEFINED.search(text):
         type_name, relation = match.groups()
-        # A relation that is missing on a parent is named by its own type and used in another file.
+        # For a relation that a parent lacks, the message names the type that has no such relation, but another file
+        # uses it.
         names = [places[type_name]] if type_name in places else []
         for name in dict.fromkeys([*names, *places.values()]):
             if line := _line(folder / name, rf"^[^#]*\b{relation}\b"):

@@ -47,7 +47,8 @@ class Pacing:
         self._sleep = sleep
         self._slots = FairSlots(_AT_ONCE, each=_EACH)
         self._accounts = TokenBuckets(RATE, BURST_SECONDS)
-        # The two users of the latest small questions, with their times: for any user, at least one of them is another.
+        # The latest small questions about two different users, with their times. So one of them is about another user
+        # than any given one.
         self._newest: tuple[str, float] = ("", -math.inf)
         self._before: tuple[str, float] = ("", -math.inf)
 

@@ -24,7 +24,7 @@ from gateway.fga.relationships import FgaRelationships, to_wire
 
 #: The types of objects whose creation can be pending. A warehouse is created by an administrator, and rarely.
 _CREATED: Final = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
-#: A larger number of refused objects in one call is not looked up, because its cost would not be bounded.
+#: Refused objects are looked up only if one call has at most this number of them, which bounds the cost.
 _OBJECTS: Final = 1_000
 
 

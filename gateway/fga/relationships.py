@@ -160,12 +160,13 @@ _Hint = tuple[str, str]
 # (relation, type of the objects, their container).
 _Group = tuple[Can, ObjectType, ObjectKey]
 # Measured costs of OpenFGA with its database: 1.5 ms for one check of a directly granted relation, and 0.03 ms for each
-# object in a list of all objects of a caller. So a list is cheaper from _MANY objects on. It is ended when it has
-# returned more than _OTHERS_FOR_EACH other objects for each object of the question.
+# object in a list of all objects of a caller. So from _MANY objects on, a list is cheaper than checks. The reading of a
+# list ends after more than _OTHERS_FOR_EACH other objects for each object of the question.
 _MANY = 100
 _OTHERS_FOR_EACH = 40
-# From this number of questions about objects in one container on, the container is checked first. If the caller has the
-# relation there, this check answers all of them. If not, the cost grows by at most an eighth.
+# If at least this number of questions is about objects in one container, the container is checked first. If the caller
+# has the relation there, this check answers all of the questions. If not, the cost grows by at most an eighth: one more
+# check for eight questions.
 _TOGETHER = 8
 
 #: The condition of grants with an expiry, and its parameter in a check (`fga_model/core.fga`).
@@ -265,7 +266,7 @@ class FgaRelationships:
                 probes.setdefault(probe, set()).add((relation, type, inside))
         answers = await run.check(list(probes)) if probes else []
         held = {group for groups, yes in zip(probes.values(), answers, strict=True) if yes for group in groups}
-        # If another model serves now, the relation may imply something else, so the result is discarded.
+        # If another model is active now, the relation may imply something else, so the result is discarded.
         return held if self._client.model_id == model_id else set()
 
     async def _by_hints(
@@ -285,7 +286,7 @@ class FgaRelationships:
             if (each.relation, each.object.type, each.by) in enough
         }
         held = await run.by_hints({(by, name) for _, by, name in hints if by is not None}) if hints else set()
-        # If another model serves now, the relation may imply something else, so the result is discarded.
+        # If another model is active now, the relation may imply something else, so the result is discarded.
         return {hint for hint in hints if hint[1:] in held} if self._client.model_id == model_id else set()
 
 

@@ -90,7 +90,7 @@ class Evaluation:
                 self._on.setdefault((held.relation, held.object), []).append(held.user)
         self._known: dict[_Node, bool] = {}
         self._path: dict[_Node, int] = {}
-        # The lowest depth at which a check within the current one recurred.
+        # The lowest depth of an outer check that recurred during the current one.
         self._recurred: float = math.inf
 
     def holds(self, relation: str, object: str) -> bool:
@@ -111,7 +111,7 @@ class Evaluation:
         finally:
             del self._path[node]
         if self._recurred >= depth:
-            # A result that depends on a check further out is true only within it, so it is not kept.
+            # A result that depends on an unfinished outer check is valid only within that check, so it is not kept.
             self._known[node] = result
             self._recurred = math.inf
         self._recurred = min(self._recurred, outer)

@@ -144,7 +144,7 @@ def plain_descriptions(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     return {
-        # A property can have the name "description" too: its value is a schema.
+        # A property of the schema can have the name "description", too: its value is a schema and no text.
         key: inspect.cleandoc(value) if key == "description" and isinstance(value, str) else plain_descriptions(value)
         for key, value in schema.items()
     }

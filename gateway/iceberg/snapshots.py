@@ -86,7 +86,7 @@ def blocks_writers(document: bytes, now_ms: int) -> bool:
     """Return True if the times of a stored document stop readers or writers. `now_ms` is the time of the server."""
     try:
         times = msgspec.json.decode(document, type=_Times)
-    except msgspec.DecodeError:  # Not a document of a table: nothing to mend.
+    except msgspec.DecodeError:  # Not the metadata of a table: nothing to repair.
         return False
     return _blocks(times.last_updated_ms, times.snapshot_log, times.metadata_log, now_ms)
 

@@ -70,8 +70,8 @@ class CachedTokens:
         self._observer.count_lookups("tokens", hits=0, misses=1)
         generation = self._generation()
         verified = await self._verify(token)
-        # If the keys were loaded or replaced during this verification, the token cannot be assigned to a generation. It
-        # is cached at its next verification.
+        # If the keys were loaded or replaced during this verification, it is unknown which generation of keys verified
+        # the token. The token is cached at its next verification.
         if self._seconds > 0 and generation == self._generation():
             self._known[digest] = _Known(verified, generation, self._monotonic() + self._seconds)
         return verified

@@ -169,7 +169,8 @@ class DelegatedTokens:
                 "server",
                 Refusal.ISSUER,
             )
-        # Another process may have issued the token, so its clock may be ahead. The lifetime never exceeds LIFE_SECONDS.
+        # Another process may have issued the token, and its clock may be ahead. The lifetime never exceeds
+        # LIFE_SECONDS.
         if now >= claims.exp or claims.exp - claims.iat > LIFE_SECONDS or now < claims.iat - _MAX_SKEW_SECONDS:
             raise AuthenticationFailed("the token has expired; exchange the user's token again", Refusal.EXPIRED)
         idp_id, _, subject = claims.sub.partition("~")

@@ -57,7 +57,8 @@ class CertificateHeader:
         if not values or values == [b""]:
             return None
         if len(values) > 1:
-            # One of them can be the client's own. A proxy must remove those before it adds its header.
+            # The client itself can have sent one of the headers. A proxy must remove such headers before it adds its
+            # own.
             raise AuthenticationFailed(
                 "the request has several headers with a client certificate; the proxy must replace those of clients",
                 Refusal.BINDING,
@@ -123,8 +124,8 @@ class PossessionRules:
         """
         if token.binding is not None:
             self._require_proof(token.binding, request)
-        # An engine proves its own key when it requests a delegated token. The delegated token has another issuer, and
-        # is valid for minutes.
+        # A token that was delegated to an engine needs no proof here: the engine proved its own key when it requested
+        # the token. The delegated token has another issuer, and is valid for minutes.
         elif token.engine is None and not self._required_for.isdisjoint((token.user_id, f"{token.idp_id}~*")):
             raise AuthenticationFailed(
                 "the tokens of this identity must be bound to a key of the client (cnf); request a bound token",

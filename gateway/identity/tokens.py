@@ -342,7 +342,7 @@ def _check_signature(signed: jws.CompactSignature, candidates: tuple[Verificatio
             if jws.validate_compact(signed, candidate.key, registry=_REGISTRY):
                 return
         except (JoseError, ValueError, TypeError):
-            # This key cannot verify the signature. Another candidate may.
+            # This key cannot verify the signature. Another candidate key may.
             continue
     raise invalid_signature()
 

@@ -49,7 +49,7 @@ class EnforcementPoint(StrEnum):
     """The removal of a table from the catalog, which returns its metadata and leaves its files to other tables."""
 
 
-#: At these places no engine can apply a restriction.
+#: At these enforcement points no engine can apply a restriction.
 _NEVER_IN_PART = frozenset(
     {EnforcementPoint.SIGN, EnforcementPoint.WRITE, EnforcementPoint.APPEND, EnforcementPoint.UNREGISTER}
 )
@@ -72,7 +72,8 @@ def _unenforced(obligation: Obligation, enforcement_point: EnforcementPoint) -> 
         case NoVending():
             return "a policy forbids vending" if enforcement_point is EnforcementPoint.SIGN else None
         case ReadableColumns():
-            # At the other places an engine applies the projections. The door has verified that it is an enforcer.
+            # Outside of `_NEVER_IN_PART` the engine withholds the other columns. The door has verified that the engine
+            # is an enforcer.
             return "not all of it may be read" if enforcement_point in _NEVER_IN_PART else None
         case TableRestrictions(append=append):
             if enforcement_point is EnforcementPoint.APPEND and append:

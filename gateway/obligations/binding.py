@@ -121,7 +121,7 @@ class TestBinder:
             raise FilterNotApplicable("`not` must not contain an attribute")
         match attribute.source:
             case AttributeSource.PRINCIPAL:
-                # A role that is checked without a user has no id of a user.
+                # A check of a role without a user has no user id.
                 return (self._attributes.principal,) if self._attributes.principal else ()
             case AttributeSource.CLAIM:
                 return self._claims.get(attribute.name, ())

@@ -26,7 +26,8 @@ class TableColumns:
         self._fields: dict[int, list[NestedField]] = defaultdict(list)
         self._ids: dict[str, set[int]] = defaultdict(set)
         self._names: dict[int, set[str]] = defaultdict(set)
-        # Most definitions are equal in all schemas. They are kept once, because a table may have hundreds of schemas.
+        # Most fields have the same definition in all schemas. Equal definitions are kept once, because a table may have
+        # hundreds of schemas.
         for field in (field for schema in (*columns.schemas, columns.current) for field in schema):
             known = self._fields[field.id]
             if not known or known[-1] != field:
@@ -149,7 +150,8 @@ class TableColumns:
         now = {id for id in had if fold(self.current[id].name) == name}
         candidates = had & set(recorded) or now or had
         if candidates <= now:
-            # If recorded columns exchanged names, the column with this name now may not be the one that was meant.
+            # Recorded columns may have exchanged names that differ only in letter case. The column with exactly this
+            # name is preferred.
             candidates = {id for id in candidates if self.current[id].name == reference.name} or candidates
         return [self.current[id] for id in candidates] if len(candidates) == 1 else []
 

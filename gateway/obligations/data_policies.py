@@ -171,7 +171,7 @@ def with_tags(definition: Definition, refer: Callable[[str], str]) -> Definition
 
 
 def _referred(value: Any, refer: Callable[[str], str]) -> Any:
-    # The member `tag` is in references to columns only.
+    # Only references to columns have the member `tag`.
     if isinstance(value, dict):
         return {
             key: refer(each) if key == "tag" and isinstance(each, str) else _referred(each, refer)

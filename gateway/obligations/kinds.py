@@ -146,7 +146,7 @@ class HiddenOperations(_Texts):
         return {}
 
 
-#: The schemas of guardrails have no references, so they describe the outermost test only.
+#: The JSON schemas for guardrails contain no references, so they describe only the outermost test of a filter.
 _StatedTest = Annotated[dict[str, Any], msgspec.Meta(extra_json_schema={"required": ["type"]})]
 _StatedMask = Annotated[
     dict[str, str],

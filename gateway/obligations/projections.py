@@ -23,9 +23,9 @@ from gateway.iceberg.identifiers import fold
 from lakegate.restrictions.actions import Action, Projection, applies
 from lakegate.restrictions.literals import Int, ListType, MapType, NestedField, StructType, Type
 
-#: The greatest lower bounds of an action: the actions that reveal less, directly below it. Together they form a
-#: lattice. Null and the fixed value reveal nothing. Null is the least action, so that a merge gives null only if one of
-#: its operands is null: a required column, whose masks are never null, gets the fixed value.
+#: For each action, the actions directly below it, which reveal less. Together they form a lattice. Null and the fixed
+#: value reveal nothing. Null is the least action, so that a merge gives null only if one of its operands is null: a
+#: required column, whose masks are never null, gets the fixed value.
 _BELOW: Final[Mapping[Action, frozenset[Action]]] = {
     Action.REPLACE_WITH_NULL: frozenset(),
     Action.MASK_TO_FIXED_VALUE: frozenset({Action.REPLACE_WITH_NULL}),

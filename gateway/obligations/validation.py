@@ -218,7 +218,7 @@ class _Check:
                 return
         for field in self._filtered(reference):
             if not comparable(Comparison.EQ, field.type):
-                continue  # `operator` or `column` has the problem
+                continue  # the problem is reported for `operator` or `column`
             try:
                 literal(value, field.type)
             except NotALiteral as error:

@@ -40,16 +40,16 @@ from gateway.opa.explanation import Proof
 
 _silence_log = structlog.get_logger("opa.silence")
 
-#: The number of a caller's questions at which it is evaluated, and again after a proof has ended. One evaluation costs
-#: OPA about as much as this number of questions.
+#: The number of questions of a caller after which the caller is evaluated, and evaluated again when the proof has
+#: ended. One evaluation costs OPA about as much as this number of questions.
 AT_QUESTION: Final = 64
 
-#: The time in seconds for which a proof is valid, with the revision of the rules and without it.
+#: Seconds for which a proof is valid: with the revision of the rules, and without it (OPA has no bundles).
 _PROVEN_S: Final = 600.0
 _PROVEN_WITHOUT_RULES_S: Final = 60.0
 
-#: After this number of callers in succession without a proof, no other is evaluated under this revision: a guardrail
-#: speaks about all of them.
+#: After evaluations of this number of callers in succession without a proof, no other caller is evaluated under this
+#: revision: some guardrail applies to all callers.
 _MOST_IN_VAIN: Final = 16
 
 #: The first and the longest pause in seconds after a failed evaluation.
@@ -118,7 +118,7 @@ class SilentCallers:
             return
         if self._in_vain >= _MOST_IN_VAIN or self.clock() < self._not_before:
             return
-        # Its own context: the evaluation belongs to no request.
+        # The task has an empty context, because the evaluation belongs to no request.
         self._running = asyncio.create_task(
             self._evaluate(actor, seen), name="opa-partial-evaluation", context=contextvars.Context()
         )
@@ -143,7 +143,7 @@ class SilentCallers:
             proof = await self.policies.silence(actor)
             after = await self.policies.revision()
             self._pause_s = 0.0
-            # After `clear`, the caller has another entry, or none.
+            # After `clear`, the caller has another entry, or none, and the proof is discarded.
             same = before == after == self.known_revision() and self._seen.get(actor) is seen
             if before is None or not same or (proof is not None and not proof.is_of(before)):
                 self._not_before = self.clock() + _FIRST_PAUSE_S
@@ -234,7 +234,7 @@ class CachedPolicies:
             self._observer.count_lookups("silent_callers", hits=int(silent), misses=int(not silent))
             if silent:
                 return (_ALLOWED,) * len(request.questions)
-        # With an empty cache the computation of the key is saved.
+        # The key is not computed while the cache is empty.
         key = _key(request) if revision is not None and self._kept else None
         kept = None if key is None else self._kept.get(key)
         if kept is not None and kept.revision == revision and datetime.fromisoformat(request.context.time) < kept.until:
@@ -242,7 +242,8 @@ class CachedPolicies:
             return kept.answers
         self._observer.count_lookups("policies", hits=0, misses=1)
         answers = await self._policies.evaluate(request)
-        # The result contains its revision. Comparing it detects policies that change and change back between two reads.
+        # The result contains the revision of the policies that computed it. This comparison detects policies that
+        # changed and changed back between two reads of the revision.
         by_known = revision is not None and answers.revision == revision == self._known_revision()
         if answers.valid_until is not None and revision is not None and by_known:
             self._kept[key or _key(request)] = _Kept(answers.decisions, answers.valid_until, revision)

@@ -26,9 +26,10 @@ from gateway.opa import explanation
 
 _log = structlog.get_logger("opa.answers")
 
-#: The code of denials for output of a guardrail that is not of the schema, here and in `policies/gateway/main.rego`.
+#: The code of denials if the output of a guardrail does not match the schema. `policies/gateway/main.rego` uses the
+#: same code.
 _INVALID: Final = "guardrail_invalid"
-#: Maximum length of a problem in a reason, in characters.
+#: Maximum length, in characters, of the text of a problem in a reason.
 _MESSAGE: Final = 300
 
 
@@ -93,8 +94,8 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 # The only paths of requests. They are constants, so that no input of a user can become a path or a part of Rego
-# (CVE-2025-46569). Without the parameter, an error of a built-in function makes a rule undefined, and an undefined
-# denial denies nothing.
+# (CVE-2025-46569). Without `strict-builtin-errors`, an error of a built-in function makes a rule undefined, and an
+# undefined denial denies nothing.
 _DECISIONS = "/v1/data/gateway/decisions?strict-builtin-errors=true"
 _REVISION = "/v1/data/system/revision/current"
 _HEALTH = "/health"
@@ -204,8 +205,8 @@ class OpaDecider:
 
     async def _query(self, path: str, body: bytes) -> bytes:
         """Send a query and return the body of OPA's response. Raises DecisionEngineUnavailable."""
-        # The errors of the HTTP client contain the request with its bearer token. None is chained to the error that is
-        # raised here, so that no log can print the token.
+        # The errors of the HTTP client contain the request with its bearer token. The error that is raised here is
+        # chained to none of them, so that no log can print the token.
         try:
             async with asyncio.timeout(self._timeout_s):
                 status, media_type, answer = await self._send_twice(path, body)
@@ -239,7 +240,7 @@ class OpaDecider:
         except aiohttp.ClientConnectorError:
             await asyncio.sleep(_PAUSE_S)
         except (aiohttp.ClientConnectionError, ConnectionResetError):
-            # The server has closed an idle connection. The retry uses a new one, so it needs no pause.
+            # The server has closed an idle connection. The retry uses a new connection, so it needs no pause.
             pass
         else:
             status, _, answer = first

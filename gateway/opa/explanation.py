@@ -221,7 +221,7 @@ def _value_may_conflict(events: Iterable[Event]) -> bool:
             continue
         value = _rules.decode(event.node).head.value
         if value is None:
-            # A rule with `contains` has a set of values.
+            # A rule with `contains` defines a set and not one value.
             continue
         if call is None or (call in values and not (_is_constant(value) and values[call] == value)):
             return True
@@ -262,12 +262,12 @@ class _Calls:
 
 PATH: Final = "/v1/compile?explain=full"
 
-#: The pinned parts of the request. `policies/system/authz.rego` refuses any other.
+#: `policies/system/authz.rego` permits only requests with this query and these unknowns.
 _QUERY: Final = "data.gateway.residual.speaks[x]"
 _UNKNOWNS: Final = ("input.context", "input.questions")
 
-#: The response contains each step of the evaluation, and values of policy data. A longer one would cost more than it
-#: saves.
+#: The response contains each step of the evaluation, and values of policy data. A longer response would cost more than
+#: the proof saves.
 MAX_BYTES: Final = 4 << 20
 
 _REVISION_PREFIX: Final = "revision "

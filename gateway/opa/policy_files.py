@@ -28,7 +28,7 @@ _ENTRY = "gateway/main.rego"
 _SCHEMAS = "schemas/"
 _AUTHZ = "system/authz"
 _ADDED_PACKAGES = ("gateway.guardrails.", "gateway_test.guardrails.", "lakegate.", "lakegate_test.")
-#: The limit of one file. A larger one is not a policy, and would be held in memory by every process.
+#: The maximum bytes of one file. A larger file is not a policy, and every process would hold it in memory.
 _LARGEST = 16 * 1024 * 1024
 
 
@@ -80,7 +80,8 @@ def policy_files(source: PolicySource | None) -> dict[str, bytes]:
     directory = policy_directory(source.directory)
     added = read_policies(directory)
     if not added:
-        # Such as a volume that is not mounted: the package's policies alone would allow what the guardrails deny.
+        # The directory may be a volume that is not mounted. The package's policies alone would allow what the
+        # guardrails deny.
         raise InvalidPolicies(f"{directory} contains no policies; check that it is mounted, or name another directory.")
     complete = _ENTRY in added
     if complete:
@@ -211,7 +212,8 @@ _NAMES = """
 """
 #: Functions whose result depends on their arguments alone, and which read, send and log nothing.
 ALLOWED_FUNCTIONS = frozenset(_NAMES.split())
-#: The bridge in the OPA beside Trino asks the gateway, with a token of its environment.
+#: Functions of the bridge only. It runs in the OPA beside Trino, and sends requests to the gateway with a token from
+#: its environment.
 _BRIDGE_FUNCTIONS = frozenset({"http.send", "opa.runtime"})
 _ROOTS = frozenset({"gateway", "lakegate", "policy_data"})
 _TEST_ROOTS = frozenset({"gateway_test", "lakegate_test"})

@@ -178,7 +178,8 @@ def _for_opa(node: Any) -> Any:
         return node
     kept = {key: _for_opa(value) for key, value in node.items() if key not in ("title", "default", "properties")}
     if "properties" in node:
-        # The keys are names of fields, so none is removed, not even "title" or "default".
+        # The keys of `properties` are names of fields and not keywords, so none is removed, not even "title" or
+        # "default".
         kept["properties"] = {name: _for_opa(value) for name, value in node["properties"].items()}
     if "properties" in kept:
         kept["additionalProperties"] = False

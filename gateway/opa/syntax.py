@@ -128,7 +128,7 @@ def calls(node: Any) -> Iterator[tuple[list[dict[str, Any]], list[Any]]]:
             yield from calls(value)
 
 
-#: What a field of each part of the input is. "*" is any key.
+#: The kind of value of each field, for each part of the input. "*" is any key.
 _FIELDS = {
     "input": {"questions": "questions", "actor": "actor"},
     "questions": {"*": "question"},
@@ -174,7 +174,8 @@ class Kinds:
         names, head, name = self.of_rule(rule), rule["head"], _rule_name(rule)
         kind = names.kind(head.get("value") or {})
         if kind:
-            # `_tables[index] := question`: each value is a question, as with the list of questions.
+            # With `_tables[index] := question`, each value of `_tables` is a question, like the items of the list of
+            # questions.
             many = len(head["ref"]) > 1 or "key" in head
             _bind(self.values, name, "questions" if many and kind == "question" else _UNCLEAR if many else kind)
         elif "key" in head and names.kind(head["key"]) == "question":

@@ -217,7 +217,7 @@ def _check_host(host: str, field: str, rules: EndpointRules) -> None:
         raise InvalidStorageProfile(f"Storage profile field {field!r} leads to a loopback address, {_NOT_LISTED}")
 
 
-#: The part of an address that stands for the account of a profile.
+#: The placeholder for the account of a profile in an address.
 ACCOUNT: Final = "{account}"
 
 

@@ -133,7 +133,7 @@ def parse_roots(texts: Sequence[str], scheme: str) -> tuple[str, ...]:
             raise ValueError(
                 f"{text!r} is not a canonical location, such as {scheme}://host:{_DEFAULT_PORT}/path: {wrong.message}"
             ) from None
-        # Warehouses overlap only if their authorities are equal, so each host needs one spelling.
+        # The overlap check compares authorities as text, so each host must have one spelling.
         other = spellings.setdefault(authority.lower().removesuffix(f":{_DEFAULT_PORT}"), authority)
         if other != authority:
             raise ValueError(f"{text!r} names a host that is also written as {other!r}. Use one spelling")

@@ -75,7 +75,8 @@ class VaultSecrets:
         try:
             await self._run(self._check)
         except SecretStoreRefused as refused:
-            # At the start of a process the operator reads the message, and no client does.
+            # This runs at the start of a process, so only the operator reads the message, and it may contain the
+            # reason.
             raise SecretStoreRefused(
                 f"The secret store kv2 cannot be used: {refused.reason}", reason=refused.reason
             ) from None
@@ -117,7 +118,8 @@ class VaultSecrets:
                 self._path(id), mount_point=self._mount, raise_on_deleted_version=True
             )
         except exceptions.InvalidPath as error:
-            # Vault explains a missing secrets engine, and not a missing secret.
+            # If the secrets engine is missing, Vault's response has error texts. If only the secret is missing, it has
+            # none.
             if error.errors:
                 raise
             return None

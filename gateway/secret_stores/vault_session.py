@@ -30,7 +30,8 @@ UNAVAILABLE: Final = (
     "Try again later."
 )
 _MOST_CHARACTERS: Final = 300
-#: Tokens of Vault, also former ones, and JWTs (https://developer.hashicorp.com/vault/docs/concepts/tokens).
+#: Matches tokens of Vault, in the current and the former format, and JWTs
+#: (https://developer.hashicorp.com/vault/docs/concepts/tokens).
 _TOKEN_LIKE: Final = re.compile(r"\b(?:hv[sbr]|[sbr])\.[\w-]{16,}|\beyJ[\w.-]+")
 _SHORTEST_SECRET: Final = 4
 _SHORTEST_LEASE_SECONDS: Final = 5.0
@@ -156,7 +157,8 @@ class VaultSession:
         try:
             return self._with(token, work)
         except exceptions.Forbidden:
-            # An expired or revoked token and a missing right give the same answer. A new token distinguishes them.
+            # Vault's response is the same for an expired or revoked token and for a missing right. A retry with a new
+            # token fails only if the right is missing.
             return self._with(self._valid_token(refused=token), work)
 
     def message_of(self, error: Exception) -> str:
@@ -195,7 +197,7 @@ class VaultSession:
                 token="",  # otherwise hvac reads VAULT_TOKEN and ~/.vault-token
                 verify=session.verify,
                 timeout=address.timeout,
-                # requests would send the token also to another host.
+                # On a redirect, requests would send the token to another host, too.
                 allow_redirects=False,
                 session=session,
                 namespace=address.namespace,
@@ -230,8 +232,8 @@ class VaultSession:
             renewed = self._token_of(self._guarded(client.auth.token.renew_self), started)
         except exceptions.VaultError:
             return None
-        # At the end of the maximum lifetime, Vault shortens each further lease to what is left, in the end 0 seconds.
-        # A lease of 0 seconds means "without an end" only for a login.
+        # Near the end of a token's maximum lifetime, Vault shortens each further lease to the time that is left, in the
+        # end to 0 seconds. Only for a login, a lease of 0 seconds means "without an end".
         return renewed if _SHORTEST_LEASE_SECONDS <= renewed.renew_at - started < float("inf") else None
 
     def _log_in(self) -> _Token:

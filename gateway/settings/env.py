@@ -220,7 +220,7 @@ def read(
         try:
             value = _parse(field, source[variable])
         except (ValueError, msgspec.ValidationError) as error:
-            # Only a rejected value needs the room, which the command line does not import.
+            # Imported here, because most processes reject no value and save the memory of this module.
             from lakegate.value_messages import in_words
 
             problems.append(f"{variable}: {in_words(error, field.hint)}")
@@ -321,7 +321,8 @@ def rows_of(struct: type[msgspec.Struct]) -> list[SettingRow]:
                 return str(value)
 
     def row(field: _Field) -> SettingRow:
-        # Settings that exist twice, for one and for each of several providers, share the description of their type.
+        # A setting for one provider and the same setting for each of several providers share the description of their
+        # type.
         of_type = next((meta.description for meta in field.metas if meta.description), "")
         description = _descriptions(field.struct).get(field.path[-1], of_type)
         return SettingRow(field.variable, description, shown(field.default))

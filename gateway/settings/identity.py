@@ -28,7 +28,7 @@ ACCOUNT_DIRECTORY = "/var/run/secrets/kubernetes.io/serviceaccount"
 RESERVED_IDS = frozenset({FIRST_PROVIDER, FIRST_CLUSTER, "lakekeeper", "lakegate", "system"})
 
 
-# ---- types that the flat settings and the mappings by id share ----
+# ---- types that the flat settings share with the settings by id ----
 
 _Projects = tuple[Annotated[str, Meta(pattern=r"^[^=\s]+=[A-Za-z0-9_-]{1,128}$")], ...]
 _OtherIssuers = Annotated[
@@ -83,8 +83,8 @@ _ReviewLifetime = Annotated[
     ),
 ]
 
-#: The order of Lakekeeper. Entra ID's `oid` of a person is the same in all applications, while its `sub` differs. Other
-#: providers have no `oid`.
+#: The same order as in Lakekeeper. In Entra ID, the `oid` of a person is the same in all applications, and the `sub`
+#: differs. Other providers have no `oid`.
 _SUBJECT_CLAIMS = ("oid", "sub")
 _REFRESH, _MAX_AGE, _LIFETIME = 300.0, 3600.0, 60.0
 

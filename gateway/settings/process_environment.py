@@ -46,7 +46,7 @@ def with_files(source: Mapping[str, str]) -> Mapping[str, str]:
         try:
             read[variable] = file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            # The text of the second error contains bytes of the file.
+            # The text of a UnicodeDecodeError contains bytes of the file.
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             problems.append(f"{variable}: the file {file} cannot be read: {reason}")
     if problems:

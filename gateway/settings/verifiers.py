@@ -129,7 +129,7 @@ def _problems(each: VerifierSettings, max_request_time: float) -> list[str]:
         lines.append(f"URL {problem}")
     if each.timeout >= max_request_time:
         lines.append(f"TIMEOUT must be less than MAX_REQUEST_TIME ({max_request_time:g} seconds)")
-    # A name instead of an id would match no warehouse, and the verifier would never be asked.
+    # A name instead of an id would match no warehouse, and the verifier would never be called.
     lines += [f"WAREHOUSES must contain ids, and {entry!r} is none" for entry in each.warehouses if not _is_id(entry)]
     return lines
 

@@ -93,7 +93,8 @@ def main() -> None:
     """Validate the `Question` on standard input and write the `Answer` to standard output, both as MessagePack."""
     question = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Question)
     max_bytes = _BASE_BYTES + question.limits.document_bytes * _BYTES_FOR_EACH
-    # Some systems support not all of these limits. The parent process limits the time too.
+    # Not every system supports all of these limits, so their errors are ignored. The parent process also limits the
+    # time.
     for kind, bound in ((resource.RLIMIT_AS, max_bytes), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(kind, (bound, bound))

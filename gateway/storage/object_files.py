@@ -44,7 +44,7 @@ Store = TypeVar("Store", bound=ObjectStore)
 MAX_STORES: Final = 256
 DELETE_BATCH: Final = 1000
 DELETE_AT_ONCE: Final = 16
-# An error of the function that gets tokens has no exception type, only this text.
+# If the function that gets tokens fails, the library raises no type of its own, only this text.
 _TOKEN_OUTAGE: Final = re.compile(r" for path External [A-Za-z]+ credential provider: StorageSessionUnavailable: ")
 
 

@@ -164,7 +164,7 @@ async def exchange(request: h11.Request, target: bytes, client: Peer, store: Pee
     fields = [(name, value) for name, value in request.headers.raw_items() if name.lower() not in _HOP_FIELDS]
     store.send(h11.Request(method=request.method, target=target, headers=fields))
     if _LENGTHS.isdisjoint(name.lower() for name, _ in fields):
-        await _copy_body(client, store)  # The end of the request, which has no body.
+        await _copy_body(client, store)  # Copies the end of the request, which has no body.
         await _copy_answer(store, client)
     else:
         sending = asyncio.create_task(_copy_body(client, store))

@@ -161,7 +161,7 @@ class HealthMonitor:
                 await check()
         except (Exception, asyncio.CancelledError) as error:
             # Client libraries raise exceptions of any type. Each of them means that the dependency does not work. A
-            # library that cancels a future of its own raises CancelledError, which would end all checks.
+            # library that cancels one of its own futures raises CancelledError, which must not end all checks.
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise

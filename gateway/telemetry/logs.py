@@ -79,7 +79,7 @@ def configure_logging(*, level: str = "INFO", stream: BinaryIO | None = None) ->
     root = logging.getLogger()
     root.handlers = [_LibraryHandler(chain, sink())]
     root.setLevel(name)
-    # It writes a line for each request at INFO, with the whole URL. The path or query of a webhook may be a secret.
+    # httpx2 logs each request with its whole URL at INFO. The path or query of a webhook may be a secret.
     logging.getLogger("httpx2").setLevel(max(root.level, logging.WARNING))
     logging.captureWarnings(True)
 

@@ -42,7 +42,7 @@ class OtlpClient:
         self, url: str, *, encoding: str, headers: Mapping[str, str], timeout: float, tls: ssl.SSLContext | None
     ) -> None:
         self._url = url
-        # A compressed response is not decompressed: a small one could fill the memory.
+        # A compressed response is not requested: a small one could fill the memory when it is decompressed.
         self._headers = {**headers, "Content-Type": encoding, "Accept-Encoding": "identity"}
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._tls = tls

@@ -57,7 +57,7 @@ class SpanEncoding:
         """Return the number of spans that a successful response reports as rejected; 0 if the response is malformed."""
         try:
             rejected: int = ExportTraceServiceResponse.FromString(answer).partial_success.rejected_spans
-        except Exception:  # the error of protobuf; only modules for tokens may import its package
+        except Exception:  # protobuf's error, which only modules for tokens may import
             return 0
         return max(0, rejected)
 

@@ -73,7 +73,7 @@ class AuditExportMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         """Define the metrics in `registry`."""
-        # A constant label: a gauge without a label would have a series from the beginning.
+        # The gauge has a constant label, because a gauge without labels would export 0 before its first value.
         self._waiting = Gauge(
             "lakegate_audit_export_waiting",
             "Number of sealed audit records that were not exported.",

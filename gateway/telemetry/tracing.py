@@ -55,7 +55,7 @@ def client_spans(system: str) -> aiohttp.TraceConfig:
                     "server.port": url.port or 0,
                 },
             )
-        # aiohttp sends these headers, so the id is that of the call and not that of the check above it.
+        # aiohttp sends these headers, so they name the span of this call and not the span of the check around it.
         propagate(context.span, request.headers)
 
     async def ended(_session: Any, context: SimpleNamespace, request: aiohttp.TraceRequestEndParams) -> None:
@@ -152,7 +152,7 @@ class Tracer:
 
         from gateway.telemetry.span_encoding import SpanEncoding
 
-        # It would log the text of each malformed `tracestate`, which any client can send.
+        # The library would log the text of each malformed `tracestate`, which any client can send.
         logging.getLogger("opentelemetry.trace.span").setLevel(logging.CRITICAL)
         self._context_of = trace.get_current_span
         self._propagator = TraceContextTextMapPropagator()
@@ -176,7 +176,7 @@ class Tracer:
             given = self._context_of(self._propagator.extract(headers)).get_span_context()
             if given.is_valid:
                 trace = Trace(given.trace_id, given.trace_state.to_header(), True, self._sender.add)
-                # The client chose the id of the trace too, so the id must not decide whether the request is recorded.
+                # The client also chose the trace id, so the choice of the requests to record uses a new id.
                 if not (given.trace_flags.sampled if self._trust_clients else self._is_in_sample(new_trace_id())):
                     return Unrecorded(trace)
                 return self._root(trace, name, SERVER, {"http.request.method": name}, given.span_id)

@@ -146,7 +146,8 @@ class CachedCredentials:
         def ended(task: asyncio.Future[Any]) -> None:
             self._forget(key, flight)
             if not task.cancelled():
-                # Marks an error as read: if all requests were cancelled, none of them reads it.
+                # Marks an error as retrieved, since asyncio logs other errors: if all requests were cancelled, none
+                # retrieves it.
                 task.exception()
 
         flight = self._flights[key] = _Flight(kept)
@@ -172,7 +173,7 @@ class CachedCredentials:
         """Return the credential that another request creates; None if that creation fails."""
         try:
             return await self._wait(key, flight)
-        except Exception:  # the request that started it raises the error
+        except Exception:  # the request that started the creation raises the error
             return None
 
     def _usable(self, key: VendKey) -> Any:

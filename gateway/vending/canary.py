@@ -132,11 +132,11 @@ class Canary:
         keys = await self._files.list_keys(self._profile, self._own(), self._folder, _MAX_OBJECTS)
         await self._files.delete_below(self._profile, self._own(), self._folder, keys)
         if self._outside_base:
-            # Only a store that let a credential escape has such an object. The names are of this run.
+            # Objects outside of the base exist only if a credential escaped. Their names contain the id of this run.
             try:
                 await self._delete_outside(self._own())
             except CatalogError:
-                # The gateway's own credential may have no right there. The one that escaped has.
+                # The gateway's own credential may have no right there. The escaped credential has the right.
                 await self._delete_outside(self._sessions[-1].temporary)
         if not await self._files.is_empty(self._profile, self._own(), self._folder):
             raise StorageCheckFailed(
@@ -161,7 +161,7 @@ class Canary:
                 )
 
     async def _outside(self, session: _Session) -> None:
-        # Places have sentinels of their own, so their attempts do not disturb each other.
+        # Each place has its own sentinel object, so attempts at different places do not disturb each other.
         await _all([*(self._at_place(session, place) for place in session.places), self._listings(session)])
 
     async def _at_place(self, session: _Session, place: Place) -> None:
@@ -278,7 +278,7 @@ class Canary:
     # -- the gateway's own access --------------------------------------------------------------------------------------
 
     def _places(self, level: AccessLevel) -> tuple[Place, ...]:
-        # A warehouse that is a whole store has no folder outside of it.
+        # If the warehouse is the whole store, no folder is outside of the warehouse.
         top = self._unique if self._profile.base_location().segments else None
         return places(self._folder, level, top=top)
 
@@ -307,7 +307,7 @@ class Canary:
         return PROBE + b" " + key.encode()
 
     async def _vend(self, level: AccessLevel) -> TemporaryCredential:
-        # The vendor that serves tables, so that the verdict is about the credentials that clients receive.
+        # The vendor that serves tables, so that the verdict is about the credentials of clients.
         downscoping = self._profile.downscoping
         shortest = 0 if isinstance(downscoping, NoVending) else downscoping.shortest_seconds
         vended = await Vendor(self._clients).vend(
@@ -355,7 +355,7 @@ async def run_canary(
         async with asyncio.timeout(seconds):
             await canary.prepare()
             await canary.issue()
-            # Attempts are made even if a credential does not work in its own location: they may escape.
+            # Escapes are attempted even if the credential does not work in its own location.
             try:
                 await canary.inside()
             except StorageCheckFailed as unusable:
@@ -367,7 +367,7 @@ async def run_canary(
     except CatalogError as failed:
         reason = failed.message
     finally:
-        # Also after a cancellation or timeout.
+        # Clean up after a cancellation, too.
         left = await asyncio.shield(_clean_up(canary, seconds / 2))
     return _report(canary, reason or left)
 

@@ -56,7 +56,8 @@ def places(folder: Location, level: AccessLevel, *, top: str | None) -> tuple[Pl
     warehouse is the whole store.
     """
     parent = folder.key_prefix
-    # The sibling's name begins with the table's name: only the final slash in the policy's pattern excludes it.
+    # The sibling's name begins with the table's name, so only the final slash in the policy's pattern excludes the
+    # sibling.
     sibling = folder.child(f"{TABLE}2").key_prefix
     found = (
         Place("sibling", "in a sibling folder whose name begins the same", sibling, f"{sibling}{level}.txt", True),

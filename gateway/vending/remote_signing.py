@@ -72,7 +72,8 @@ class RemoteSigner:
 
     def read(self, profile: StorageProfile, location: Location, request: UnsignedRequest) -> ReadRequest:
         """Parse a request completely. Raises LocationOutsideWarehouse, and the errors of `Signer.read`."""
-        # A table outside of a warehouse that was narrowed gets no signatures, as it gets no credentials.
+        # The base location of a warehouse can be narrowed. A table outside of it gets no signatures, as it gets no
+        # credentials.
         if not profile.base_location().contains(location, strict=True):
             raise LocationOutsideWarehouse(
                 "The table's location is not below the base location of its warehouse, so no requests are signed. "
@@ -102,7 +103,7 @@ class RemoteSigner:
             just_before=key.just_before,
         )
         if isinstance(vended, NoCredentials):
-            # Never the own key instead of a session that failed.
+            # If the session failed, the request is not signed with the warehouse's own key instead.
             raise SignWithoutCredentials(f"No request is signed: {vended.reason}")
         return SignedRequest(signer.sign(profile, request, vended.temporary), vended.session_name)
 

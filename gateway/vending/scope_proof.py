@@ -63,7 +63,7 @@ def prove_locations(profile: StorageProfile, *, count: int, seed: int) -> ProofR
     locations = random_locations(profile, count=count, seed=seed)
     policies, without, violations = 0, 0, list[str]()
     for number, location in enumerate(locations):
-        # A few others are enough: the evaluator adds neighbours of the location itself.
+        # Three other locations are enough, because the evaluator adds neighbours of `location`.
         others = [f"{other.key_prefix}data/f.parquet" for other in locations[number + 1 : number + 4]]
         others = [key for key in others if not key.startswith(location.key_prefix)]
         for level in AccessLevel:

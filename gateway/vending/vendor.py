@@ -193,7 +193,8 @@ class Vendor:
         )
 
         async def make() -> _Made:
-            # A cached credential of this key has this policy: profile, location and level determine it.
+            # The cache key contains the profile, the location and the level. They determine the policy, so a cached
+            # credential has this policy.
             policy = downscoping.policy(location, level)
             with span("store.session", {"lakegate.store": profile.provider, "lakegate.seconds": life}):
                 temporary = await sessions.make(

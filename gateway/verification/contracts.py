@@ -277,7 +277,8 @@ class ContractVerifier:
         if not self.concerns(change.kind, change.object_type):
             return Approved()
         contracts = await self._directory.current()
-        # In a thread, because a document may have megabytes; a table without a contract is decided here.
+        # Compared in a thread, because a metadata document may have megabytes. Without an affected contract, no thread
+        # is needed.
         affected = _affected(change, contracts)
         reasons = await asyncio.to_thread(_breaches, change, affected) if affected else ()
         return verdict_on(reasons, self._violation)

@@ -114,7 +114,8 @@ async def _trino(
         headers["X-Trino-Extra-Credential"] = f"urn:ietf:params:oauth:token-type:access_token={reader.token}"
     base, on = address.url.rstrip("/"), f'"{address.catalog}".{table}'
     statements = [each.format(on) for each in ((_ALL,) if control else STATEMENTS)]
-    # At once: a statement takes a second or more, and the whole probe has to end before the request does.
+    # All statements run at the same time: each takes a second or more, and the probe has to end before the request
+    # does.
     found = await asyncio.gather(*(_shown(session, base, each, headers) for each in statements))
     return "\n".join(line for lines in found for line in lines)
 
@@ -133,7 +134,7 @@ async def _shown(
         url = page.get("nextUri")
         if url is None:
             return found
-        # Another server could answer instead of the engine.
+        # A page at another address could come from another server than the engine.
         if not url.startswith(f"{base}/"):
             raise ValueError("the engine's next page is at another address")
         answer = await session.get(url, headers=headers, allow_redirects=False)

@@ -28,8 +28,9 @@ from gateway.verification.wire import (
     understood,
 )
 
-# The package is a constant and the rule is one name, so that no setting reaches another decision. Without the
-# parameter, an error of a built-in function makes a reason undefined, and a verdict of the others could approve.
+# The package is a constant and the rule is one name, so that no setting reaches another decision. Without
+# `strict-builtin-errors`, an error of a built-in function would only remove one reason, and the other reasons could
+# approve.
 _PATH: Final = "/v1/data/lakegate/changes/{rule}?strict-builtin-errors=true"
 
 # OPA's status for errors of built-in functions and for conflicts, such as two values of one rule.

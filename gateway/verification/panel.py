@@ -228,7 +228,7 @@ class _SeatState:
             self.failure = failure = f"no answer within {self.seat.timeout:g} s"
         except Exception as error:  # any exception of a verifier is its failure
             answer = _NoVerdict()
-            # Only the type: the text of a third party's error may contain a secret or the change.
+            # Of other errors only the type: the text of a third party's error may contain a secret or the change.
             self.failure = failure = str(error) if isinstance(error, VerifierFailed) else type(error).__name__
         outcome = "failed" if isinstance(answer, _NoVerdict) else type(answer).__name__.lower()
         seconds = time.monotonic() - began
@@ -244,12 +244,13 @@ class _SeatState:
         task = asyncio.create_task(self._question(change), name=f"verifier {self.name}")
         task.add_done_callback(self._answered)
         try:
-            # Not `asyncio.timeout`: a verifier that ignores its cancellation would hold the request.
+            # Not `asyncio.timeout`: a verifier that ignores its cancellation would then delay the request without
+            # limit.
             done, _ = await asyncio.wait({task}, timeout=self.seat.timeout)
         finally:
             task.cancel()
         if not done and waits:
-            # Many queries of other callers could have used up the time of this one.
+            # The time of this query may have passed while it waited for queries of other callers.
             raise VerifierOverloaded(f"no answer within {self.seat.timeout:g} s, after waiting for other questions")
         if not done:
             raise TimeoutError
@@ -262,7 +263,8 @@ class _SeatState:
             return await self.seat.verifier.verify(change)
 
     def _answered(self, task: asyncio.Task[object]) -> None:
-        # Not at the end of the request: a verifier that ignores its cancellation still has the question.
+        # Not counted down at the end of the request: a verifier that ignores its cancellation still works on the
+        # question.
         self._questions -= 1
         if not task.cancelled():
             task.exception()

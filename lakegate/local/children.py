@@ -87,7 +87,7 @@ class Children:
         self._listener: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        # A session of its own: Ctrl-C in the terminal signals only the parent, which then closes the pipe.
+        # The child gets its own session: Ctrl-C in the terminal signals only the parent, which then closes the pipe.
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -251,7 +251,8 @@ async def until(child: Child, port: int, serves: Callable[[], Awaitable[bool]], 
 
 
 def _holds(pid: int, port: int) -> bool:
-    # Commands that start no child, such as `lakegate policy check`, work without the extra `embedded`.
+    # Imported here because psutil is part of the extra `embedded`. Commands that start no child, such as `lakegate
+    # policy check`, work without that extra.
     import psutil
 
     try:

@@ -68,7 +68,7 @@ class Opa:
                     **GO_RUNTIME,
                     "LAKEGATE_OPA_GATEWAY_TOKEN": self._secrets.opa_gateway,
                     "LAKEGATE_OPA_OPERATOR_TOKEN": self._secrets.opa_operator,
-                    # The rules can differ at each start.
+                    # The rules may have changed since the last start, so each start has a new revision.
                     "LAKEGATE_OPA_REVISION": str(uuid7()),
                 },
                 cwd=self._policies,

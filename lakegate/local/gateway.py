@@ -107,7 +107,7 @@ def stack_settings(chosen: Ports, secrets: Secrets) -> dict[str, str]:
         "STORAGE_ENDPOINT_NETWORKS": "127.0.0.0/8,::1/128",
         # The tests have verified signatures with this store.
         "SIGN_WITH_WAREHOUSE_KEYS": "true",
-        # The embedded Trino is configured by this package, and a probe would need it running before the first query.
+        # This package configures the embedded Trino. A required probe would need Trino to run before the first query.
         "ENGINE_PROBES__REQUIRED": "false",
     }
 

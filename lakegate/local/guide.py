@@ -80,7 +80,7 @@ def show(console: Console, ready: Ready, data: Path) -> None:
         option="" if data == Path(".lakegate").resolve() else f" --data {data}",
     )
     console.rule("Lakegate is up", style="green")
-    # For copying: no markup, no colours, no line breaks.
+    # Users copy this text, so it has no markup, no colours and no line breaks.
     console.print(Text(text), soft_wrap=True)
 
 
@@ -114,7 +114,7 @@ def _endpoint_lines(ready: Ready, data: Path) -> Table:
 
 def _block(console: Console, title: str, text: str) -> None:
     console.rule(title, align="left", style="dim")
-    # For copying: no markup, no colours, no line breaks.
+    # Users copy this text, so it has no markup, no colours and no line breaks.
     console.print(Text(text), soft_wrap=True)
 
 

@@ -31,7 +31,7 @@ SCOPES = ("openid", "profile", "email", "offline_access", "catalog")
 """The scopes that clients may request. The Iceberg clients request `catalog` unless they are configured otherwise."""
 
 _START_SECONDS = 60.0
-_CALL_SECONDS = 60.0  # all users get their tokens at once, also on a busy machine
+_CALL_SECONDS = 60.0  # all users get their tokens at the same time, also on a busy machine
 
 
 class IdentityProvider:
@@ -56,7 +56,7 @@ class IdentityProvider:
     async def start(self, children: Children) -> Child:
         """Write the configuration and start the provider. Return when it serves its discovery document."""
         self._data.mkdir(mode=0o700, exist_ok=True)
-        # JSON is YAML; each file is rewritten at each start, since the port is part of it.
+        # The files are JSON, which is valid YAML. They contain the port, so they are written at each start.
         write_private(self._data / "settings.yaml", msgspec.json.encode(self._settings()))
         write_private(self._data / "users.yaml", msgspec.json.encode(self._people()))
         server = await children.start(
@@ -79,7 +79,7 @@ class IdentityProvider:
         interpreter = self._binary.with_name("python")
         if not interpreter.is_file():
             return [str(self._binary), "--strict-config"]
-        # Isolated: the working directory holds the provider's data, and no module is imported from there.
+        # Python runs isolated: the working directory holds the provider's data, and no module is imported from there.
         return [str(interpreter), "-I", "-u", str(Path(identity_provider_app.__file__).resolve())]
 
     def _people(self) -> dict[str, object]:

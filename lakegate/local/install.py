@@ -31,7 +31,7 @@ from lakegate.local.toolchain import GO_TOOLS, OLDEST_GO, Cache, GoTool, cache, 
 
 _GO_VERSION = re.compile(r"go(\d+)\.(\d+)")
 _PACKAGE = re.compile(r"[\w.\-~/]+")
-#: The module of a build has no complete list of hashes for itself, and Go may add to it.
+#: The `go.sum` of the module that is built lacks some hashes, and with this flag Go may add them.
 _MODULE_MODE = "-mod=mod"
 
 Environment = Callable[[str, Step], Path]
@@ -75,7 +75,7 @@ def go_program(kept: Cache, steps: Steps, locked: Environment) -> Iterator[tuple
             environment |= {"GOPATH": scratch, "GOMODCACHE": f"{scratch}/mod", "GOCACHE": f"{scratch}/cache"}
         yield go, environment
     if own:
-        shutil.rmtree(kept.environment("go"), ignore_errors=True)  # nothing else uses it
+        shutil.rmtree(kept.environment("go"), ignore_errors=True)  # no other program uses this directory
 
 
 def installed_go() -> str | None:

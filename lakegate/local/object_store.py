@@ -93,7 +93,7 @@ class ObjectStore:
             "master.port": ports.store_master,
             "volume.port": ports.store_volume,
             "filer.port": ports.store_filer,
-            "admin.port": ports.store_admin,  # its gRPC port is open even without its pages
+            "admin.port": ports.store_admin,  # the admin server's gRPC port is open even if its web pages are off
             "filer.localSocket": self._sockets / "filer.sock",
         }
         arguments = [f"-{name}={value}" for name, value in options.items()]
@@ -108,7 +108,7 @@ class ObjectStore:
                     *arguments,
                 ],
                 env={"HOME": str(self._data), "TMPDIR": str(self._sockets)},
-                # It also reads configuration from its working directory.
+                # The object store also reads configuration from its working directory.
                 cwd=self._configuration,
             )
         )

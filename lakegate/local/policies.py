@@ -53,7 +53,7 @@ def _policy_checks(opa: Path) -> list[list[str]]:
 def _policy_tests(opa: Path) -> list[list[str]]:
     # On a busy machine a test can take seconds. Schemas are ignored: as data, two of them would conflict.
     test = [str(opa), "test", "--timeout=60s", "--ignore=schemas"]
-    # With a threshold, `opa test` prints only the coverage, so it is a run of its own.
+    # With a threshold, `opa test` prints only the coverage, so the coverage is measured in a second run.
     covered = ["--coverage", f"--threshold={COVERAGE_PERCENT}", "--format=json"]
     return [[*test, "policies"], [*test, *covered, "policies"]]
 

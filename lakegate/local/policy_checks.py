@@ -178,7 +178,7 @@ def _variables(node: Any) -> set[str]:
 
 
 _SCHEMA = "policies/schemas/input.json"
-#: An annotation could select another schema, or none. Line numbers stay.
+#: The check disables METADATA annotations, which could select another schema or none. The line numbers stay the same.
 _ANNOTATION = re.compile(rb"^([ \t]*#[ \t]*)METADATA[ \t]*\r?$", re.MULTILINE)
 #: Functions that are false for each operation if their pattern is misspelt, with the position of the pattern.
 _PATTERNS: Mapping[str, tuple[int, Callable[[str, str], bool]]] = {

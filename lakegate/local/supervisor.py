@@ -75,7 +75,7 @@ class Supervisor:
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._on_stop_signal)
-        # Only the parent reacts to these. Handlers are used, because children would inherit SIG_IGN.
+        # Only the parent reacts to these signals. The handlers do nothing; SIG_IGN would be inherited by children.
         for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(ignored, lambda *_: None)
         if _LINUX:
@@ -159,7 +159,7 @@ class Supervisor:
             if pid == 0:
                 return
             child = self._children.pop(pid, None)
-            if child is not None:  # otherwise a grandchild, adopted as subreaper
+            if child is not None:  # otherwise the pid is of a grandchild, which this process adopted as subreaper
                 code = os.waitstatus_to_exitcode(status)
                 child.process.returncode = code
                 self._send_event({"event": "exited", "pid": pid, "code": code})

@@ -77,8 +77,8 @@ class GoTool:
 
 
 OPA = GoTool("opa", "v1.22.3", "github.com/open-policy-agent/opa")
-#: Without SQLite, and without the watcher of TLS certificates, which compiles Kubernetes' client. Half of the minutes
-#: of the build are theirs.
+#: Excluded from the build: SQLite, and the watcher of TLS certificates, which needs the Kubernetes client. Compiling
+#: these two would take half of the build time.
 OPENFGA = GoTool(
     "openfga",
     "v1.22.1",

@@ -128,7 +128,8 @@ class BridgeCheck:
         try:
             return self._http.post(path, params=self._params if with_key else {}, json=body)
         except httpx2.HTTPError as error:
-            # Trino's own address of this OPA contains the key, and some users pass it.
+            # Users may pass the address that Trino uses for this OPA. Its path contains a key, so only scheme and host
+            # are shown.
             address = f"{self._http.base_url.scheme}://{self._http.base_url.netloc.decode()}"
             finding = Finding(False, f"OPA does not answer at {address}: {type(error).__name__}", _START)
             raise Unusable(finding) from None

@@ -119,7 +119,7 @@ async def _stay(plan: Plan, ready_file: Path | None, empty: bool, up: asyncio.Ev
     """Start the stack, write the configuration files of clients, print the guide, and wait for failures."""
     with parts:
         async with stack.running(plan) as running:
-            # The lock of the data directory is held, so its files are those of this process.
+            # This process holds the lock of the data directory, so no other process writes these files.
             with ExitStack() as written:
                 described = await running.ready(*((None, None) if empty else await bootstrap.run(running)))
                 if not empty:

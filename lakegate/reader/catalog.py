@@ -33,11 +33,11 @@ from lakegate.restrictions.wire import decode
 
 #: Seconds for a connection and for each read of a response.
 TIMEOUT = (10.0, 60.0)
-#: A property by which a table names a class to import. Writers of a table choose its properties.
+#: A table property that names a class to import. It is removed, because any writer of the table can set it.
 _CLASS_OF_IO = "py-io-impl"
 
 
-#: Seconds before a request is repeated.
+#: The maximum seconds to wait before a request is repeated.
 _LONGEST_PAUSE = 10.0
 _RETRY_STATUS = (429, 503)
 

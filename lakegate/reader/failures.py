@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError, SignError
 
-#: Words of object stores and their clients for keys that have ended, or that do not reach a file.
+#: Words in errors of object stores and their clients: the keys have expired, or do not allow access to a file.
 _REFUSED: Final = (
     *("access_denied", "accessdenied", "access denied", "forbidden", "expiredtoken", "expired token"),
     *("invalidaccesskeyid", "invalid_access_key_id", "signaturedoesnotmatch", "status code 403", "http status 403"),
@@ -53,6 +53,6 @@ def _cause(error: Exception) -> str:
         case pa.ArrowInvalid() | pa.ArrowTypeError():
             return _DAMAGED
         case OSError():
-            # Arrow raises it for files that it can fetch and not decode, too.
+            # Arrow also raises OSError for files that it can fetch but cannot decode.
             return _DAMAGED if "parquet" in text or "deserialize" in text or "corrupt" in text else _UNREACHABLE
     return _UNKNOWN

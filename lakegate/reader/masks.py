@@ -35,7 +35,8 @@ _INSTANTS: Final = (
     iceberg.TimestampNanoType,
     iceberg.TimestamptzNanoType,
 )
-#: Actions of all types. The fixed value is refused where it is made, and null in a required column has its own message.
+#: Actions that every type supports. `_fixed` refuses types without a fixed value, and null in a required column has its
+#: own message.
 _OF_ALL_TYPES: Final = frozenset({Action.REPLACE_WITH_NULL, Action.MASK_TO_FIXED_VALUE})
 _FIXED: Final[Mapping[type[iceberg.IcebergType], object]] = {
     iceberg.BooleanType: False,
@@ -95,7 +96,7 @@ def on_values(function: Mask) -> Mask:
     def masked(values: Any) -> Any:
         if not isinstance(values, pa.DictionaryArray):
             return function(values)
-        # Two values can have the same mask, and a dictionary must not repeat a value: decode by `take`.
+        # Two values can have the same mask, but a dictionary must not contain a value twice. So `take` decodes first.
         return function(values.dictionary).take(values.indices).dictionary_encode().cast(values.type)
 
     return masked
@@ -152,7 +153,7 @@ def truncate(values: Any, unit: str) -> Any:
     """
     kind, raw = values.type, values
     if pa.types.is_timestamp(kind):
-        raw = values.cast(pa.int64()).cast(pa.timestamp(kind.unit))  # of an instant, its date and time in UTC
+        raw = values.cast(pa.int64()).cast(pa.timestamp(kind.unit))  # the date and time in UTC of each instant
     found = pc.floor_temporal(raw, unit=unit)
     if pc.any(pc.greater(found, raw)).as_py() or _wrapped(found, raw):
         raise RestrictionNotSupported(f"a date cannot be truncated to the {unit}: it is outside of the type's range")

@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 
 from lakegate.restrictions.actions import Action, Projection
 
-#: The nesting of a filter, so that a response cannot exhaust the stack. The gateway sends fewer than 100 levels.
+#: The maximum nesting of a filter, so that a response cannot exhaust the stack. The gateway sends fewer than 100
+#: levels.
 DEEPEST: Final = 128
 _INT_MAX: Final = 2**31 - 1
 

@@ -260,7 +260,7 @@ def absent_value(field: NestedField) -> Column:
         return f.lit(None).cast(spark_type(field.type))
     if not isinstance(field.type, str):
         raise GovernedReadRefused(f"column {field.id} has a default value of a nested type, which is not supported")
-    # `check_literal` limits the length of texts, as for filters; default values have no such limit.
+    # `check_literal` limits the length of the texts in filters. Default values may be longer.
     value = default if field.type == "string" and isinstance(default, str) else check_literal(default, field.type)
     return literal(value, field.type)
 

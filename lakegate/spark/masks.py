@@ -149,7 +149,7 @@ def _truncated(column: Column, kind: Type, unit: str) -> Column:
         case "date":
             return f.trunc(column, unit)
         case "timestamp":
-            # `date_trunc` would convert to the time zone of the session and back.
+            # For a timestamp without time zone, `date_trunc` would convert to the time zone of the session and back.
             return f.trunc(column.cast("date"), unit).cast("timestamp_ntz")
         case "timestamptz":
             seconds = f.unix_seconds(column)

@@ -69,7 +69,7 @@ def _compiled(predicate: Predicate, columns: Mapping[int, Column], *, negated: b
         case IsNull(field_id=field_id):
             return columns[field_id].isNotNull() if negated else columns[field_id].isNull()
         case IsNan(field_id=field_id):
-            # `isnan` is false for null, so its negation needs nothing else.
+            # `isnan` returns false and never null for a null value, so its negation needs no test for null.
             return ~f.isnan(columns[field_id]) if negated else f.isnan(columns[field_id])
         case Compare():
             return _comparison(predicate, columns[predicate.field_id], negated=negated)

@@ -83,8 +83,9 @@ def catalog_options(catalog: Catalog, name: str = CATALOG) -> dict[str, str]:
                 f"{prefix}.warehouse": catalog.warehouse,
                 f"{prefix}.rest.auth.type": "oauth2",
                 f"{prefix}.header.X-Iceberg-Access-Delegation": "vended-credentials",
-                # The catalog does the work of `DROP TABLE … PURGE`, since keys and engine can end before it is done.
-                # Without the option Spark drops the table, then deletes files that the catalog is deleting as well.
+                # The catalog deletes the files of `DROP TABLE … PURGE`: the engine, or its keys, may end before all
+                # files are deleted. Without this option, Spark drops the table and then deletes the same files as the
+                # catalog.
                 f"{prefix}.rest-catalog-purge": "true",
             }
             options |= {f"{prefix}.{name}": value for name, value in _identity(catalog).items()}
@@ -163,7 +164,7 @@ def evaluate(root: SparkSession, config: StatementsConfig, question: Question) -
     principal = RestCatalog(uri=config.uri, warehouse=config.warehouse, token=question.token)
     try:
         rows = as_principal(root, principal).sql(question.statement).take(MAX_ROWS)
-    # The error of a statement is its response: an error of Spark, of Java or of the catalog client.
+    # An error of the statement is its result. Spark, Java and the catalog client raise errors of any type.
     except Exception as error:
         name, message = cause_of(error)
         return Answer(seconds=_since(started), error=name, message=message.replace(question.token, "…")[:_MAX_MESSAGE])

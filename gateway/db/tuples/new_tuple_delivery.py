@@ -149,7 +149,7 @@ class NewTupleDelivery:
                 async with self._database.autocommit() as connection:
                     await outbox.done_as_noted(connection, rows)
         except WriteOutcomeUnknown as unknown:
-            # The record stays: the tuples may still be written.
+            # The record of the write is kept, because OpenFGA may still carry the write out.
             _fail(group, unknown)
         except _OUTAGES as outage:
             await self._unmark(group)

@@ -88,7 +88,8 @@ async def move_revisions(connection: AsyncConnection, *, within: Iterable[UUID],
 
 async def move_all_revisions(connection: AsyncConnection) -> None:
     """Change all revisions, so that no cached decision is used again."""
-    # `move_revisions` takes them in the order of deliveries, so that two transactions cannot deadlock.
+    # `move_revisions` locks the rows in the same order as deliveries do: the warehouses by id, and the server last. So
+    # two transactions cannot deadlock.
     ids = [row.id for row in await connection.execute(select(warehouses.c.id))]
     await move_revisions(connection, within=ids, server_too=True)
 

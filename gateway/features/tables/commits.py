@@ -165,8 +165,8 @@ class Commits(UseCases):
         async with self._files.write_all(warehouse, documents) as written:
             changed = [(*each, file) for each, file in zip(changing, written, strict=True)]
             try:
-                # An unchanged table alone needs no lock. Beside changed tables, its requirements are a condition of the
-                # transaction.
+                # If no table changes, no lock is needed. Otherwise, the requirements on unchanged tables are conditions
+                # of the transaction.
                 await self._apply(permit, changed, unchanged if changed else (), approval)
             except (tables.Clash, tabular_writes.LocationTaken) as clash:
                 raise await self._clash_error(changed) from clash
@@ -221,7 +221,8 @@ class Commits(UseCases):
                 if isinstance(change, NewTable):
                     created.append((change, str(applied.id)))
             if created:
-                # In the order of the request, by which the events of a transaction find their ids.
+                # The audit record lists the tables in the order of the request. The events of a transaction find the
+                # ids by this order.
                 places = {id(change): place for place, (change, _, _) in enumerate(changed)}
                 created.sort(key=lambda each: places[id(each[0])])
                 permit.pending_audit.add_details(

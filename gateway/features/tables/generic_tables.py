@@ -122,7 +122,7 @@ class GenericTables(TableCollection):
         restricted = await self._insert(
             permit, namespace, identifier, id, location, document, approval, explicit=explicit, adopted=adopted
         )
-        # The policies of adopted files were not part of the decision on the credentials.
+        # For the adopted files, data policies apply that the decision on the credentials did not include.
         keys = None if restricted else vend
         vended_result = await self._credentials.for_creation(permit, keys, location.text, id)
         return _answer(identifier, request.format, location.text, document, vended_result)

@@ -85,7 +85,8 @@ class Renames(UseCases):
     ) -> None:
         validate_new_name(destination.name, noun=kind_text(noun))
         if to.id != moved.namespace.id:
-            # From now on the permanent rights of the new namespace apply to the object.
+            # The move permanently replaces the rights that the object inherits, so the caller's right to move must not
+            # expire.
             await self._door.require_endless(permit, Can.MOVE, permit.operation.source)
         permit.pending_audit.add_details(
             **{f"{noun}_id": str(moved.id), "from": source.dotted, "to": destination.dotted}

@@ -150,7 +150,7 @@ async def replay_generic_table_creation(ctx: Ctx, recorded_success: RecordedSucc
     """Return the current generic table, with credentials if the caller has the right to them now."""
     namespace, name = ctx.ref(NamespaceRef), (await ctx.body(CreateGenericTableRequest)).name
     ref = TabularRef(GenericTable, namespace.warehouse_id, TableIdentifier(namespace.namespace, name))
-    # Like the creation, it succeeds without credentials for a creator that data policies restrict.
+    # Like the creation, this succeeds without credentials if data policies restrict the creator.
     return await _load(ctx, LoadGenericTable(ref, credentials=False))
 
 

@@ -68,7 +68,7 @@ class Search(UseCases):
 
     async def _visible(self, permit: Permit[SearchTabular], rows: Sequence[FoundRow]) -> list[FoundRow]:
         keys = [ObjectKey(ObjectType(row.kind), str(row.id)) for row in rows]
-        # The tags of a table belong to its metadata, which column grantees do not see.
+        # A search by tag reveals tags. They belong to the metadata of the table, which column grantees do not see.
         needed = Can.INCLUDE_IN_LIST if permit.operation.tag is None else Can.GET_METADATA
         seen = await self._door.visible(permit, needed, keys, [row.by for row in rows])
         return [row for row, yes in zip(rows, seen, strict=True) if yes]

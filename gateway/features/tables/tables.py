@@ -99,7 +99,7 @@ class Tables(TableCollection):
             await self._files.require_empty(warehouse, location)
         permit.pending_audit.add_details(table_id=str(id), namespace_id=str(namespace.id), location=location.text)
         if request.stage_create:
-            # The verifiers are queried about the commit that completes the table.
+            # A staged table is not verified here. The verifiers check the commit that completes the table.
             await self._insert(permit, namespace, identifier, id, location, explicit=explicit, written=None)
             vended_result = await self._credentials.for_creation(permit, vend, location.text, id)
             return Tagged("", answer(None, encode_table_metadata(metadata), vended_result))

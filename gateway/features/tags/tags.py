@@ -210,7 +210,7 @@ class Tags(UseCases):
                     allowed_values=with_values(present.value_kind, present.allowed_values, request.add_allowed_values),
                 )
                 if renamed:
-                    # A policy may already refer to the new name.
+                    # A policy may already refer to the new name, so cached decisions must not be used again.
                     await touch(connection, project_id=present.project_id, warehouse_id=None)
         except tags.TagClash as clash:
             raise _clash_error(clash, operation.tag) from clash
@@ -229,7 +229,8 @@ class Tags(UseCases):
                 if row is None:
                     raise not_found(ref)
                 if await tags.named_by_policy(connection, row.id, row.project_id, row.name):
-                    # A later tag of this name, with another owner, would stand for it in the policy.
+                    # If the tag were deleted, the policy would apply to a later tag of this name, which can have
+                    # another owner.
                     raise TagDefinitionInUse("A data policy refers to the tag by its name. Change the policy first.")
                 await tags.delete(connection, ref.tag_id)
                 gone, parent = ObjectKey(ObjectType.TAG, str(row.id)), ObjectKey(ObjectType.PROJECT, row.project_id)

@@ -28,7 +28,7 @@ from gateway.features.tasks.tasks import Tasks
 
 @serves(GetTask, FindTask)
 async def get_task(ctx: Ctx) -> WarehouseTaskDetails:
-    """Find a task, and return the details that the caller's rights on its object allow."""
+    """Find a task, then return it if the caller may read tasks of its object or all tasks of the warehouse."""
     found = await ctx.use(Tasks).find_one(await ctx.admit(await ctx.read(FindTask)))
     return await ctx.use(Tasks).get(await ctx.admit(found))
 

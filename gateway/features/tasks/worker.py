@@ -127,7 +127,8 @@ class Worker:
             while True:
                 self._freed.clear()
                 if not await self._start_next(running):
-                    # The end of a task frees a slot, so a task that waited for one starts immediately.
+                    # The end of a task also ends this pause, so that a task that waits for a free slot starts
+                    # immediately.
                     pause = self._every * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, not a secret
                     # `wait_for` in Python 3.11 loses a cancellation that arrives together with its result.
                     with contextlib.suppress(TimeoutError):

@@ -135,8 +135,8 @@ class DriftKeeper:
             )
             findings = [finding for finding in verified if finding is not None]
             if findings:
-                # The last read must be this one. A change committed since the rows were read has its keys in the
-                # outbox, and they cannot be delivered while the keys are locked here. So rows and tuples may be from
+                # No read may follow this one. A change that was committed since the rows were read has its keys in the
+                # outbox, and the keys are locked here, so they cannot be delivered. So rows and tuples may be from
                 # different moments.
                 changed = await drift.pending(connection, settled_keys)
                 findings = [finding for finding in findings if finding.key not in changed]
@@ -267,8 +267,8 @@ class DriftKeeper:
             return ()
         async with connection.begin_nested() as untouched:
             follows = await change(key)
-            # The last read must be this one. An earlier change of the grant has its key in the outbox, and a concurrent
-            # one has to wait for this transaction.
+            # No read may follow this one. If the grant was changed before, its key is in the outbox. A concurrent
+            # change has to wait for this transaction.
             if await drift.pending(connection, [key]):
                 await untouched.rollback()
                 return ()

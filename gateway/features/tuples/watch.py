@@ -48,7 +48,7 @@ async def run_delivery(delivery: TupleDelivery, database: Database, *, every: fl
     """Deliver pending tuples until the process ends."""
     while True:
         try:
-            # Counted first: finding the due keys needs a transaction, and mostly there are none.
+            # The rows are counted first: finding the due keys needs a transaction, and mostly the outbox is empty.
             while (pending := await outbox.read_count(database)) and await delivery.deliver_due():
                 pass
             delivery.report_pending(pending)
@@ -75,7 +75,7 @@ async def run_expiry(delivery: TupleDelivery, database: Database, *, every: floa
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
             _outbox_log.warning("grants.expiry_postponed", reason=str(outage))
         except Exception:
-            # As in `run_delivery`.
+            # The loop must survive unexpected errors; they are logged with their traceback.
             _outbox_log.exception("grants.expiry_failed")
 
 

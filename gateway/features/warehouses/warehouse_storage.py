@@ -72,7 +72,7 @@ class WarehouseStorage(UseCases):
             permit.pending_audit.add_details(
                 **_endpoints(profile), **_endpoints(before, suffix="_before"), credential="replaced"
             )
-            # Another update may have replaced the profile since it was read. The location is the same.
+            # Another update may have replaced the profile since this request read it. No update changes the location.
             changed = await self._replace(connection, row, profile, credential, written)
             await record_scope(connection, changed.id, tried, profile_version=changed.profile_version)
         return warehouse_answer(changed)

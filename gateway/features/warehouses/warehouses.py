@@ -60,7 +60,7 @@ from gateway.storage.registry import credential_kind, credential_type, stored_pr
 INSTANCE_ADMIN = "instance-admin"
 
 
-#: Fields with the same name in the create request, the row and the response. A new one needs a column and a field in
+#: Fields with the same name in the create request, the row and the response. A new field needs a column and a member of
 #: both bodies; this module copies it by name.
 STATED: Final = tuple(
     name

@@ -138,7 +138,7 @@ def add_schema(builder: TableBuilder, update: AddSchema, at: str) -> None:
     """
     schema = read_schema(update.schema, at=f"{at}.schema")
     check_compatibility(schema, builder.format_version)
-    if builder.schemas:  # A new table may have the ids of the table that it copies.
+    if builder.schemas:  # The first schema may have any ids, such as those of a copied table.
         _require_ids_left("field", schema.highest_field_id, builder.last_column_id, len(schema.columns))
     highest = max(builder.last_column_id, schema.highest_field_id)
     found = next((known.schema_id for known in builder.schemas if known.same_as(schema)), None)
@@ -186,7 +186,7 @@ def add_spec(builder: TableBuilder, update: AddSpec, at: str) -> None:
     )
     spec_id = max((known.spec_id for known in builder.specs), default=-1) + 1
     bound = spec_with(spec, spec_id=spec_id, fields=fields)
-    if bound.fields:  # Some clients set the current schema last. An unpartitioned spec needs none.
+    if bound.fields:  # Some clients set the current schema last. An unpartitioned spec needs no schema.
         check_spec(bound, builder.schema())
     if builder.format_version == 1:
         check_sequential_ids(bound)

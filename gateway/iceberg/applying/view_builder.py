@@ -219,7 +219,7 @@ def add_view_version(builder: ViewBuilder, update: AddViewVersion, at: str) -> N
     found = next((known.version_id for known in builder.versions if known.content == version.content), None)
     if found is None:
         following = max((known.version_id for known in builder.versions), default=0) + 1
-        # A higher id is not kept: the versions after it would need ids above 32 bits.
+        # An id above the limit is replaced: the versions after it would need ids above 32 bits.
         found = version.version_id if following < version.version_id <= LARGEST_CHOSEN_ID else following
         builder.versions = builder.versions.append(version.with_ids(version_id=found, schema_id=schema_id))
         builder.added_versions.add(found)

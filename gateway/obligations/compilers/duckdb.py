@@ -71,7 +71,7 @@ def _truncated(unit: str, column: str, kind: Type) -> str:
     if type_name(kind) == "timestamptz":
         return f"(date_trunc('{unit}', {column} AT TIME ZONE 'UTC') AT TIME ZONE 'UTC')"
     if type_name(kind) == "timestamp_ns":
-        # `date_trunc` would round to microseconds first, and so to the next year at its end.
+        # `date_trunc` would round to microseconds first, which gives the next year for the last nanoseconds of a year.
         column = f"make_timestamp((epoch_ns({column}) - (epoch_ns({column}) % 1000 + 1000) % 1000) // 1000)"
     return f"CAST(date_trunc('{unit}', {column}) AS {sql_type})"
 

@@ -114,7 +114,7 @@ def _hashed(column: str, kind: Type, salt: bytes) -> str:
         case "binary":
             return f"unhex({digest(column)})"
         case "int":
-            # The four bytes become the upper half, so that the shift extends the sign.
+            # The four bytes become the upper half of a 64-bit number, so that the right shift extends the sign.
             first = f"substring({digest(f'unhex(substring({little_endian}, 1, 8))')}, 1, 8)"
             value = _signed(f"concat('00000000', {first})")
             return f"CAST(shiftright({value}, 32) AS INT)"

@@ -18,7 +18,7 @@ from lakegate.restrictions.predicates import Predicate
 
 DIALECT: Final = Dialect(
     name="Trino",
-    # Trino has only lower-case names of columns.
+    # Trino converts all column names to lower case.
     quote=lambda name: quoted('"', name.lower()),
     text=lambda text: quoted("'", text),
     binary=lambda digits: f"X'{digits}'",
@@ -113,7 +113,7 @@ def _fixed_value(kind: Type) -> str:
         case MapType():
             return f"CAST(MAP() AS {_type(kind)})"
         case "string":
-            # The type of a plain text would be `varchar(8)`.
+            # Without the cast, the type would be `varchar(n)` with the length of the text.
             return f"CAST({DIALECT.fixed_value(kind)} AS VARCHAR)"
         case _:
             return DIALECT.fixed_value(kind)

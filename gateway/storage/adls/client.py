@@ -21,7 +21,7 @@ from gateway.storage.stored import typed
 
 __all__ = ["AdlsSessions", "correlation_id", "open_client"]
 
-#: The clocks of gateway and store may differ by this.
+#: The clocks of gateway and store may differ by this time.
 _CLOCK = timedelta(minutes=1)
 
 

@@ -33,7 +33,7 @@ SCOPE: Final = "https://storage.azure.com/.default"
 REQUEST_SECONDS: Final = 5.0
 TOTAL_SECONDS: Final = 10.0
 KEY_LIFE: Final = timedelta(days=7)
-# A key is used for this time only: an administrator may have revoked all keys of the account.
+# A key is not reused after this time, because an administrator may have revoked all keys of the account.
 _REUSED_SECONDS: Final = 900.0
 _CLOCK: Final = timedelta(minutes=5)
 MAX_THREADS: Final = 8
@@ -134,7 +134,7 @@ class Delegation:
     def _new_identity(self, profile: AdlsProfile, credential: AdlsCredential) -> Any:
         import azure.identity
 
-        # Its log contains the servers' responses. Errors are reported by `_guarded`.
+        # The log of the library contains the servers' responses. `_guarded` reports the errors.
         logging.getLogger("azure").setLevel(logging.CRITICAL)
         limits: dict[str, Any] = {"connection_timeout": REQUEST_SECONDS, "read_timeout": REQUEST_SECONDS}
         if self._ca_bundle is not None:
@@ -148,7 +148,7 @@ class Delegation:
                 disable_instance_discovery=True,
                 **limits,
             )
-        # Only identities of machines: a developer's own login must not become that of the gateway.
+        # Only identities of machines are tried: a developer's own login must not become the identity of the gateway.
         try:
             return azure.identity.WorkloadIdentityCredential(**limits)
         except ValueError:  # this machine is not a pod with a workload identity

@@ -233,7 +233,7 @@ class AdlsProfile(StoredProfile, frozen=True, kw_only=True, tag="adls"):
         """
         properties = {"adls.account-name": self.account_name}
         if self.host != HOSTS[0]:
-            # PyIceberg's names. Both of its clients know the public cloud only.
+            # PyIceberg's names. Without these properties, both of its clients use the hosts of the public cloud.
             properties["adls.account-host"] = f"{self.account_name}.{blob_host(self.host)}"
             properties["adls.blob-storage-authority"] = f".{blob_host(self.host)}"
             properties["adls.dfs-storage-authority"] = f".{self.host}"

@@ -22,7 +22,7 @@ from gateway.scope.location import Location
 
 __all__ = ["OPERATIONS", "UnsupportedSignature", "Violation", "evaluate", "prove_scope"]
 
-#: For each operation the permissions, one of which is needed. `racwdxltmeop` is the order of all permissions.
+#: The permissions for each operation; one of them suffices. `racwdxltmeop` is the order of all permissions.
 OPERATIONS: Final[Mapping[str, str]] = {
     "read": "r",
     "list": "l",

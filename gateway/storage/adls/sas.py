@@ -29,7 +29,7 @@ __all__ = [
 
 VERSION: Final = "2022-11-02"
 
-#: In the order that the service requires: read, add, create, write, delete, list.
+#: Letters of the permissions in the order that the service requires: read, add, create, write, delete, list.
 _PERMISSIONS: Final = {
     AccessLevel.READ: "rl",
     AccessLevel.READ_WRITE: "racwl",

@@ -19,7 +19,7 @@ __all__ = ["MAX_EXPRESSION_CHARACTERS", "build_access_boundary", "whole_bucket"]
 
 MAX_EXPRESSION_CHARACTERS: Final = 2048  # IAM documentation, "Quotas and limits", conditions
 
-#: A creator cannot overwrite: that needs the permission to delete. So the middle level only adds files.
+#: `objectCreator` cannot overwrite, which needs the permission to delete. So the middle level can only add files.
 _ROLES: Final = {
     AccessLevel.READ: ("roles/storage.objectViewer",),
     AccessLevel.READ_WRITE: ("roles/storage.objectViewer", "roles/storage.objectCreator"),

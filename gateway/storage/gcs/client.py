@@ -77,7 +77,7 @@ def open_client(options: ClientOptions) -> StorageClient:
         ca_bundle=options.ca_bundle,
         address=addresses.tokens,
     )
-    # A token must not be sent unencrypted, and an emulator does not check it.
+    # An endpoint without TLS is an emulator. It does not check tokens, and a token must not be sent unencrypted.
     authenticated = not addresses.unencrypted or addresses.tokens is not None
     stores = GcsStores(
         own_token=tokens.own if authenticated else None,
@@ -94,7 +94,7 @@ def open_client(options: ClientOptions) -> StorageClient:
 OwnToken = Callable[[GcsCredential], Awaitable[GcsToken]]
 
 ENDPOINT: Final = "https://storage.googleapis.com"
-#: The library needs a token for its requests, and would otherwise request one from the metadata service of the machine.
+#: Without a token, the library would request one from the metadata service of the machine.
 NO_TOKEN: Final = "none"  # noqa: S105 - a text that says that there is no token
 # For refused listings the library has no exception type, only this text.
 _REFUSED: Final = re.compile(

@@ -29,7 +29,7 @@ REQUEST_SECONDS: Final = 5.0
 TOTAL_SECONDS: Final = 10.0
 MAX_THREADS: Final = 8
 MAX_OWN: Final = 128
-# A token of the gateway is replaced early: a downscoped token ends with the token that it was made from.
+# A downscoped token ends with its source token, so a source token with less time than this is replaced.
 _FRESH: Final = timedelta(minutes=59)
 _USABLE: Final = timedelta(minutes=5)
 _ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - RFC 8693, section 3
@@ -148,7 +148,7 @@ class GcsTokens:
             requested_token_type=_ACCESS_TOKEN,
             additional_options=msgspec.json.decode(boundary),
         )
-        # The response has no lifetime if the source is a token of a service account: both end together.
+        # If the source is a token of a service account, the response has no lifetime: both tokens end at the same time.
         lifetime = answer.get("expires_in")
         ends = source.expires_at
         if lifetime is not None:

@@ -153,7 +153,7 @@ def _write(client: Any, path: str, data: bytes, permission: int) -> None:
         writer.write(data)
         writer.close()
     except BaseException:
-        # The name node keeps an incomplete file. This call created it, so nothing else is deleted.
+        # The name node keeps an incomplete file. This call created the file, so the deletion removes no other data.
         with suppress(OSError, RuntimeError):
             client.delete(path, False)
         raise
@@ -187,7 +187,8 @@ def _list(client: Any, top: str, limit: int, deadline: Deadline) -> list[str]:
             if len(found) >= limit:
                 return found
     except FileNotFoundError:
-        # A directory below may have been deleted meanwhile. The remaining ones are unknown, so this is not empty.
+        # A subdirectory was deleted during the listing. Its parent may have other entries, so the result is not
+        # "empty".
         if not found and _is_directory(client, top):
             raise StorageUnavailable("A directory was deleted while its parent was listed. Try again") from None
     return found

@@ -28,7 +28,7 @@ __all__ = [
     "require_ticket",
 ]
 
-_LIBRARY: Final = "libgssapi_krb5.so.2"  # the name under which the library of HDFS loads it
+_LIBRARY: Final = "libgssapi_krb5.so.2"  # the name under which the HDFS library loads this library
 _INITIATE: Final = 1  # RFC 2744, section 5.2, GSS_C_INITIATE
 _INDEFINITE: Final = 0xFFFFFFFF
 _AT_ONCE_SECONDS: Final = 2.0
@@ -164,7 +164,8 @@ class _Client:
 
         with self._lock:
             if self._library is None:
-                # A single name node has no other to try. The library pauses between attempts, longer each time.
+                # An authority with a port is a single name node, so there is no other one to try. The library pauses
+                # longer before each further attempt.
                 attempts = 0 if ":" in self._authority else _FAILOVERS
                 config = {
                     "dfs.client.socket-timeout": str(_SOCKET_SECONDS * 1000),

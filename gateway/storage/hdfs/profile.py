@@ -35,8 +35,8 @@ __all__ = [
 MAX_PATH_BYTES: Final = 3072  # less than the 8,000 of HdfsConstants.MAX_PATH_LENGTH: file names are appended
 MAX_SEGMENT_BYTES: Final = 255  # hdfs-default.xml, dfs.namenode.fs-limits.max-component-length
 
-#: Names that HDFS interprets. `.reserved` reaches any file by its number, `.snapshot` a deleted file of the directory,
-#: and `.Trash` receives what users delete in the directory.
+#: Names that HDFS interprets: `.reserved` gives access to any file by its number, `.snapshot` to deleted files of the
+#: directory, and `.Trash` receives what users delete in the directory.
 _INTERPRETED: Final = frozenset({".reserved", ".snapshot", ".trash"})
 
 

@@ -231,8 +231,8 @@ def _prove_session_policy(
     dialect = Dialect.AWS if profile.escapes_known else Dialect.CASE_BLIND
     violations = prove_scope(policy, location, level, other_keys, dialect=dialect, partition=profile.partition)
     if dialect is Dialect.CASE_BLIND:
-        # Such a store also allows the location in another letter case. The catalog places no other table there
-        # (`BaseLocation.overlap_key`).
+        # A store that ignores letter case also allows this location in another letter case. The catalog places no other
+        # table there (`BaseLocation.overlap_key`).
         own = fold(location.key_prefix)
         violations = [each for each in violations if each.key is None or not fold(each.key).startswith(own)]
     return [str(each) for each in violations]

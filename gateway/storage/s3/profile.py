@@ -268,9 +268,9 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
         # address or a plain host name.
         if self.path_style_access:
             properties["s3.path-style-access"] = "true"
-            properties["s3.force-virtual-addressing"] = "false"  # PyIceberg's name for the opposite
+            properties["s3.force-virtual-addressing"] = "false"  # PyIceberg's name for the opposite of path style
         elif TRAITS[self.kind].virtual_hosts_only:
-            properties["s3.force-virtual-addressing"] = "true"  # PyIceberg uses path style for an endpoint otherwise
+            properties["s3.force-virtual-addressing"] = "true"  # otherwise path style, for a custom endpoint
         properties |= self.encryption_properties
         if temporary is None:
             return properties
@@ -302,7 +302,8 @@ def decode_s3_profile(fields: dict[str, Any], rules: StorageRules) -> S3Profile:
                 raise InvalidStorageProfile(f"Storage profile field {name!r} must be a string")
             fields[name] = check_endpoint(fields[name], name, rules.endpoints)
     if not fields.get("path-style-access", False) and _is_address(fields.get("endpoint")):
-        # A bucket cannot be part of an IP address. The AWS clients use path style there too, without a setting.
+        # A bucket name cannot precede an IP address in a host name. AWS clients use path style for IP addresses by
+        # themselves.
         fields["path-style-access"] = True
     return decode_stored_profile(S3Profile, fields, nullable=("sts-session-tags",))
 

@@ -38,7 +38,7 @@ __all__ = [
     "unreachable",
 ]
 
-# The allowed clock difference to the store, before a session that ends later than requested is an error.
+# A session may end this much later than requested, because the clock of the store may differ.
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
 _REASONS: Final = {

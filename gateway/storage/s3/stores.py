@@ -35,11 +35,12 @@ from gateway.storage.stored import typed
 
 __all__ = ["OwnRole", "S3Stores", "address"]
 
-# Makes a session of the profile's assume-role-arn for the gateway's own files (`Sts.assume_own_role`).
+# Function that assumes the profile's assume-role-arn and returns a session for the gateway's own file accesses
+# (`Sts.assume_own_role`).
 OwnRole = Callable[[S3Profile, StsCredential], Awaitable[S3TemporaryCredential]]
 
-# For refused listings and bulk deletions the library has no exception type, only this text. It shows requests with
-# percent-encoded addresses, so no key can contain the text.
+# For refused listings and bulk deletions the library has no exception type, only this text. The library percent-encodes
+# the addresses in its texts, so no key can imitate the text.
 _REFUSED: Final = re.compile(
     r"\AGeneric S3 error: ("
     r"Error performing list request: [^\n]*? non-2xx status code: 40[13]\b"
@@ -123,7 +124,10 @@ class S3Stores(CachedStores[tuple[bytes, str], S3Store]):
             if own_role is None:
                 raise StorageDenied("The storage profile has an assume-role-arn, but this gateway cannot assume roles")
             if not isinstance(credential, StsCredential):
-                raise StorageDenied("The storage credential cannot assume the assume-role-arn of the storage profile")
+                raise StorageDenied(
+                    "A storage credential of this type cannot assume a role. Remove assume-role-arn from the storage "
+                    "profile, or set an access key or aws-system-identity"
+                )
             given = credential
 
             async def assume() -> dict[str, Any]:

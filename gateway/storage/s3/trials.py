@@ -185,7 +185,7 @@ def _session(temporary: TemporaryCredential) -> S3TemporaryCredential:
     return keys
 
 
-#: Settings that are read, by the name of their query parameter.
+#: Settings of the bucket that the attempts try to read, by the name of their query parameter.
 _SETTINGS: Final = ("policy", "acl", "lifecycle", "cors", "versioning", "encryption", "replication", "notification")
 _ADMIN_PATHS: Final = ("/minio/admin/v3/info", "/minio/admin/v3/list-users", "/admin/user", "/admin/bucket")
 _TAGS: Final = b"<Tagging><TagSet><Tag><Key>lakegate</Key><Value>check</Value></Tag></TagSet></Tagging>"

@@ -54,7 +54,8 @@ class CopyFiles:
 
     def __init__(self, session: SparkSession, name: str) -> None:
         """Load the table. `name` is its quoted name in Spark SQL, in a catalog without a cache of tables."""
-        # This binds the catalog to the session. The Java library would look for it in the session that ran last.
+        # `table` binds the catalog to this session. Otherwise the Java library would look for the catalog in the
+        # session that ran last.
         session.table(name)
         self._iceberg: Any = session.sparkContext._jvm.org.apache.iceberg  # type: ignore[union-attr]  # it is running
         self._table: Any = self._iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, name)
@@ -75,7 +76,7 @@ class CopyFiles:
         kept = self._of([each for each in snapshots if each.snapshotId() not in ids], listed.keys())
         if not kept.all <= listed.keys():
             raise FilesMissing(f"files of the copy {self._table.name()} do not exist; run the copy again")
-        # An earlier run may have deleted some of these files.
+        # Only files that still exist: an earlier run may have deleted some files of these snapshots.
         old = self._of([each for each in snapshots if each.snapshotId() in ids], listed.keys())
         needed = kept.all | self._statistics(ids)
         strays = {each for each, written in listed.items() if written < written_before} - old.all
@@ -150,8 +151,8 @@ REWRITING: Final = f"{_PREFIX}rewriting"
 """A property that a copy has from the beginning of a rewrite until the files before it are deleted."""
 _KEEPS_ROWS: Final = frozenset({"append", "replace"})
 #: Errors by which the gateway says that this user or role may not read the table: it is absent or invisible, the action
-#: is forbidden, the user is deactivated, or the user may not act as the role. Errors about the service, its trust as an
-#: engine (`ForbiddenException`: not all of the table may be read through it) and outages have other types.
+#: is forbidden, the user is deactivated, or the user may not act as the role. Outages and errors about the service have
+#: other types. So has `ForbiddenException`: the service is not trusted to read a table with restrictions.
 _ACCESS_ENDED: Final = frozenset(
     {
         NO_TABLE,

@@ -162,7 +162,7 @@ class GovernedCopy:
             self._writer(self._rows(source, self._tables.read(source)), properties, record).create()
             return "rewrite"
         self._check_target(copy, source.metadata)
-        # Without access to the source, only its name tells that the copy is one of it.
+        # Without access to the source table, only its name in the properties shows what this is a copy of.
         renamed = copy.properties.get(SOURCE) != self._config.source
         before = None if rewrite or renamed else continued(copy, mark)
         if before is not None and before.summary.get(SOURCE_SNAPSHOT) == record[SOURCE_SNAPSHOT]:

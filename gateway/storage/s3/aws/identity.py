@@ -28,7 +28,7 @@ CONNECT_SECONDS: Final = 2.0
 READ_SECONDS: Final = 5.0
 TOTAL_SECONDS: Final = 15.0
 MAX_THREADS: Final = 2
-# botocore refreshes keys ten minutes before their expiry or earlier, so keys of now are valid for that time.
+# botocore refreshes keys at least ten minutes before their expiry, so keys that it returns are valid for nine minutes.
 VALID_FOR: Final = timedelta(minutes=9)
 
 

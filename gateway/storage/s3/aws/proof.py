@@ -283,7 +283,7 @@ def _expand(pattern: str, context: Mapping[str, str], dialect: Dialect) -> list[
                 return None
             pieces.append((value, False))
         elif found["variable"] is not None:
-            # Unsupported syntax is literal text, and wildcards inside of it are active.
+            # A variable of unsupported syntax is literal text, and wildcards inside of it are active.
             pieces.extend((character, character in "*?") for character in text)
         else:
             pieces.append((text, text in {"*", "?"}))

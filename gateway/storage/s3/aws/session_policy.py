@@ -62,7 +62,7 @@ def build_session_policy(
     if kms_key_arn is not None:
         actions = ["kms:Decrypt"] if level is AccessLevel.READ else ["kms:Decrypt", "kms:GenerateDataKey"]
         statements.append({"Effect": "Allow", "Action": actions, "Resource": kms_key_arn})
-    # Not escaped to ASCII: the limit counts characters, and an escaped letter has six.
+    # Letters outside of ASCII are not escaped: the limit counts characters, and an escaped letter has six.
     policy = json.dumps({"Version": "2012-10-17", "Statement": statements}, ensure_ascii=False, separators=(",", ":"))
     if len(policy) > MAX_POLICY_CHARACTERS:
         raise PolicyTooLarge(

@@ -111,7 +111,7 @@ class OssSessions:
                 "AccessKeyId": keys.access_key_id,
                 "SignatureMethod": "HMAC-SHA1",
                 "SignatureVersion": "1.0",
-                # A number that was used before is refused, so each attempt has its own.
+                # OSS refuses a nonce that was used before, so each attempt has its own.
                 "SignatureNonce": secrets.token_hex(16),
                 "Timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             }

@@ -102,7 +102,8 @@ def _read(scope: str) -> tuple[str, frozenset[str], tuple[str, ...]]:
     if not isinstance(prefixes, list) or not prefixes:
         raise UnsupportedScope("a scope needs at least one prefix")
     for prefix in prefixes:
-        # It is not documented whether R2 compares whole segments, so only prefixes with a slash mean the same.
+        # R2's documentation does not say whether a prefix matches only whole segments. With a final slash, this does
+        # not matter.
         if not isinstance(prefix, str) or not prefix.endswith("/") or any(c in "*?" for c in prefix):
             raise UnsupportedScope("a prefix must end with a slash and have no pattern characters")
     return str(fields["bucket"]), actions, tuple(prefixes)

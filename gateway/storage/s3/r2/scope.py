@@ -14,7 +14,7 @@ from gateway.scope.location import Location, refuse_pattern_characters
 
 __all__ = ["build_r2_scope"]
 
-# There is no permission to write without deletions, and the permissions of administrators are never requested.
+# R2 has no permission to write without deleting. Its admin permissions are never requested.
 _PERMISSIONS: Final = {
     AccessLevel.READ: "object-read-only",
     AccessLevel.READ_WRITE_DELETE: "object-read-write",

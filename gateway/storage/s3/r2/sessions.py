@@ -38,7 +38,7 @@ class R2Sessions:
             raise ValueError("a scope with a bucket, a permission and prefixes is required")
         body = {**fields, "parentAccessKeyId": credential.access_key_id, "ttlSeconds": seconds}
         text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-        # The response has no expiry. The time before the request is never later than the store's.
+        # The response has no expiry, so it is computed from the time before the request, which is never too late.
         requested_at = datetime.now(UTC)
         with Measured(self._on_latency):
             answer = await self._requests.post(

@@ -194,7 +194,7 @@ def _deletion(location: Location, request: UnsignedRequest, uri: SignedUri, head
         _require_inside(location, key)
         if _climbs(key):
             raise RequestUriMismatch("A key to delete must not have an empty segment or the segments '.' and '..'")
-    # The client's own hash would be signed for a body that was not checked.
+    # The hash is computed from the body that was checked. The client's hash could be of another body.
     return _read(request, uri, headers, SignedAction.DELETE, keys, sha256(body).hexdigest(), checks_body=True)
 
 
@@ -227,7 +227,7 @@ def _stated_payload(request: UnsignedRequest) -> str:
     return UNSIGNED_PAYLOAD
 
 
-#: A body in chunks whose signatures need the secret key is not signed: only the gateway has it.
+#: Other payloads are signed chunks. Only the gateway has the secret key that signs them, so it refuses such requests.
 _STATED_PAYLOADS: Final = (UNSIGNED_PAYLOAD, "STREAMING-UNSIGNED-PAYLOAD-TRAILER")
 
 

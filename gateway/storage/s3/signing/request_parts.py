@@ -42,7 +42,7 @@ __all__ = [
 MAX_URI: Final = 8192
 MAX_KEY_BYTES: Final = 1024  # S3 user guide, "Creating object key names"
 
-# A raw plus sign is a space for some stores. Other characters outside of RFC 3986, and fragments, are refused.
+# Not a raw plus sign, which some stores read as a space, no fragment, and no other character outside of RFC 3986.
 _PATH: Final = re.compile(r"/(?:[A-Za-z0-9/._~!$&'()*,;=:@-]|%[0-9A-Fa-f]{2})*", re.ASCII)
 _QUERY: Final = re.compile(r"(?:[A-Za-z0-9/._~!$'()*,;=:@?&-]|%[0-9A-Fa-f]{2})*", re.ASCII)
 _UNRESERVED: Final = "-_.~"
@@ -164,7 +164,7 @@ def _check_key(key: str) -> None:
     if len(key.encode()) > MAX_KEY_BYTES:
         raise RequestUriMismatch(f"An object key must have at most {MAX_KEY_BYTES} bytes")
     current, decoded = b"", key.encode()
-    while current != decoded:  # also for a store or proxy that decodes again
+    while current != decoded:  # a store or proxy may decode the key a second time
         if any(segment in (b".", b"..") for segment in decoded.split(b"/")):
             raise RequestUriMismatch("The path of the URI to sign must not contain the segments '.' or '..'")
         current, decoded = decoded, unquote_to_bytes(decoded)
@@ -191,7 +191,8 @@ def _parameters(query: str) -> dict[str, str]:
 MAX_HEADERS: Final = 64
 MAX_VALUE: Final = 1024
 
-#: Changed or added by HTTP libraries and proxies, or without effect on the store. Clients send them unsigned.
+#: Headers that are left out of the signature: HTTP libraries and proxies change or add them, or they have no effect on
+#: the store. Clients send them unsigned.
 _NOT_SIGNED: Final = frozenset(
     {
         "accept",
@@ -216,7 +217,7 @@ _NOT_SIGNED: Final = frozenset(
     }
 )
 
-#: Signed as they are, if the value has one of these forms.
+#: Headers that are signed with the value that the client sends, if the value has this form.
 _TEXT: Final = re.compile(r"[\x20-\x7e]*", re.ASCII)
 _SIGNED: Final[Mapping[str, re.Pattern[str]]] = {
     "cache-control": _TEXT,
@@ -239,12 +240,12 @@ _SIGNED: Final[Mapping[str, re.Pattern[str]]] = {
     "x-amz-server-side-encryption-bucket-key-enabled": re.compile(r"true|false", re.ASCII),
     "x-amz-te": re.compile(r"append-md5", re.ASCII),  # the Java client asks for a checksum behind the body
     "x-amz-trailer": re.compile(r"x-amz-checksum-[a-z0-9]{1,16}", re.ASCII),
-    # Classes that are read without a restore, so that a writer cannot take a file out of use for days.
+    # Only classes that are readable without a restore: with others, a writer could make a file unreadable for days.
     "x-amz-storage-class": re.compile(
         r"STANDARD|STANDARD_IA|ONEZONE_IA|INTELLIGENT_TIERING|REDUCED_REDUNDANCY|GLACIER_IR", re.ASCII
     ),
 }
-#: Parts of the signature itself, which the gateway makes, and the host, which is that of the URI.
+#: The gateway replaces these headers: it makes the parts of the signature, and takes the host from the URI.
 _REPLACED: Final = frozenset({"authorization", "host", "x-amz-content-sha256", "x-amz-date", "x-amz-security-token"})
 _CHECKSUM: Final = re.compile(r"x-amz-checksum-(crc32|crc32c|crc64nvme|sha1|sha256)", re.ASCII)
 _CHECKSUM_VALUE: Final = re.compile(r"[A-Za-z0-9+/=]{4,64}(-[0-9]{1,5})?", re.ASCII)
@@ -284,7 +285,8 @@ def _is_known(profile: S3Profile, name: str, value: str) -> bool:
     if len(value) > MAX_VALUE:
         return False
     if name == _KMS_KEY:
-        # Another key would let its holder read the files, and could make them unreadable for others.
+        # Another KMS key would let the holder of that key read the files, and could make them unreadable for all
+        # others.
         return profile.aws_kms_key_arn is not None and value == profile.aws_kms_key_arn
     pattern = _CHECKSUM_VALUE if _CHECKSUM.fullmatch(name) else _SIGNED.get(name)
     return pattern is not None and pattern.fullmatch(value) is not None
@@ -295,7 +297,7 @@ MAX_BODY: Final = 2_000_000
 
 _NAMESPACE: Final = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 _DECLARATION: Final = re.compile(rb"\A\s*<\?xml version=[\"']1\.[01][\"']( encoding=[\"'](?i:utf-8)[\"'])?\s*\?>")
-# Only the five predefined entities and character references, which all readers know.
+# Matches a reference to any other entity than the five predefined ones and characters, which all XML parsers know.
 _ENTITY: Final = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 
 
@@ -309,7 +311,7 @@ def keys_to_delete(body: bytes) -> tuple[str, ...]:
     if b"<!" in content or b"<?" in content or _ENTITY.search(content):
         raise _malformed("it has a document type, an entity, a comment or an instruction")
     try:
-        # No document type and no entities of its own: they were refused above.
+        # A document type and entities of its own were refused above, so the parser has nothing to expand.
         root = ElementTree.fromstring(content.decode())  # noqa: S314 - same
     except (ElementTree.ParseError, UnicodeDecodeError):
         raise _malformed("it is not XML in UTF-8") from None
