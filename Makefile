@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements/development.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long mutants
+.PHONY: help setup demo up test test-repository test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -65,6 +65,9 @@ policies: setup ## Check and test only the relationship model and the Rego polic
 	@$(BIN)/python -m lakegate.local.policies
 
 test: test-unit test-services ## Run the tests without a stack, then those on a running stack; make test PROCESSES=0 uses one process
+
+test-repository: setup ## Test the suite itself, the documentation, and the figures of ARCHITECTURE.md
+	$(BIN)/python -m tests.stages repository --processes $(PROCESSES)
 
 test-unit: setup ## Run the tests that need no stack
 	$(BIN)/python -m tests.stages unit --processes $(PROCESSES)

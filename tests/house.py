@@ -194,7 +194,7 @@ def recorded(records: Path = RECORDS) -> dict[str, float]:
     """Return the minutes of each recorded stage."""
     return {
         path.stem: round(json.loads(path.read_text())["seconds"] / 60, 1)
-        for name in ("unit", "policies", "services", "generated", "servers", "engines", "chaos")
+        for name in ("repository", "unit", "policies", "services", "generated", "servers", "engines", "chaos")
         if (path := records / f"{name}.json").is_file()
     }
 

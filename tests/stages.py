@@ -56,6 +56,7 @@ _ON_A_STACK = ("tests/contract", "tests/security", "tests/integration")
 
 #: In the order in which `.ci/run` runs them, cheapest first.
 STAGES: Mapping[str, Stage] = {
+    "repository": Stage(("tests/repository",), "not long"),
     "unit": Stage(("tests/unit", "tests/access"), "not long"),
     "policies": Stage(("tests/policies",), "not long"),
     "services": Stage(_ON_A_STACK, "not long and not chaos and not servers and not generated and not attack"),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read the blocks and commands of the documentation, so that tests can run or parse every one of them.
 
-`tests/unit/test_docs_commands.py` parses all shell commands. `tests/contract/test_docs_requests.py` sends the requests
-to a gateway, and `tests/e2e/test_docs_clients.py` runs the blocks for PyIceberg and DuckDB. `docs/guide.md` has its own
-test (`tests/contract/test_guide.py`).
+`tests/repository/test_docs_commands.py` parses all shell commands. `tests/contract/test_docs_requests.py` sends the
+requests to a gateway, and `tests/e2e/test_docs_clients.py` runs the blocks for PyIceberg and DuckDB. `docs/guide.md`
+has its own test (`tests/contract/test_guide.py`).
 """
 
 from __future__ import annotations

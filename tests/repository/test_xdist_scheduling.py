@@ -69,7 +69,9 @@ def test_a_group_is_assigned_as_a_whole() -> None:
         "tests/integration/test_bounded_cost.py::test_x"
     )
     assert position_of("tests/integration/test_drift.py::test_x") < position_of("tests/contract/test_views.py::test_x")
-    assert position_of("tests/access/test_lock_6_matrix.py::test_x") < position_of("tests/unit/test_stages.py::test_x")
+    assert position_of("tests/access/test_lock_6_matrix.py::test_x") < position_of(
+        "tests/repository/test_stages.py::test_x"
+    )
     assert position_of("tests/contract/test_views.py::test_x") < position_of(
         "tests/security/test_revocation.py::test_x"
     )

@@ -96,12 +96,12 @@ def test_no_file_imports_a_test_file() -> None:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("from tests.unit.test_assertions import TESTS", True),
-        ("from tests.unit import test_assertions", True),
-        ("import tests.unit.test_assertions", True),
+        ("from tests.repository.test_assertions import TESTS", True),
+        ("from tests.repository import test_assertions", True),
+        ("import tests.repository.test_assertions", True),
         ("from tests.support import clock", False),
         ("from tests.support.stack.golden_matrix import test_privileges_of_a_row_allow_exactly_its_actions", False),
     ],
 )
 def test_an_import_of_a_test_file_is_found(line: str, found: bool) -> None:
-    assert imported_tests(f"def late():\n    {line}\n") == (["tests.unit.test_assertions"] if found else [])
+    assert imported_tests(f"def late():\n    {line}\n") == (["tests.repository.test_assertions"] if found else [])
