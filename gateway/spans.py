@@ -2,8 +2,8 @@
 """Record spans of requests and background tasks: the current span of each task, and a decorator for methods.
 
 A span costs about one microsecond: it is a single object without locks, validation or copies.
-`telemetry/span_encoding.py` converts spans to OTLP when they are sent. Outside of a recorded request, a decorated
-method costs one lookup more.
+`telemetry/span_encoding.py` converts spans to OTLP when they are sent. If the request is not recorded, a decorated
+method costs only one additional lookup.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Reduce the memory of worker processes, and end them with their main process.
 
 `lakegate serve` calls the functions about memory before it starts the workers. Workers are forked from the process that
-called them, so they share its modules and have its settings of the C library.
+called these functions, so they share its modules and have its settings of the C library.
 """
 
 from __future__ import annotations

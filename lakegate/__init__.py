@@ -1,4 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provide everything beside the gateway: its clients, the stack for one machine, and the conformance kits for
-extensions.
-"""
+"""Everything beside the gateway: its clients, the stack for one machine, and the conformance kits for extensions."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write messages about values that a decoder rejects: with the possible values, or the required form in words.
 
-The decoder's own message has a regular expression, or tells only that the value is not in an enumeration. All code that
-prints such errors passes them through this module.
+The decoder's own message has a regular expression, or states only that the value is not in an enumeration. All code
+that prints such errors passes them through this module.
 """
 
 from __future__ import annotations

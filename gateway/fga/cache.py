@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache allowed OpenFGA checks for as long as no change can have revoked them.
 
-The cache key contains the revisions that were read *before* the check was sent. Every change that can revoke an allow
-changes a revision before it is acknowledged. So a request that begins afterwards uses another key. A denied check is
-never cached: a new grant is effective from the next request on.
+The cache key contains revisions: random values of the server and of warehouses that change whenever a right may have
+ended. They were read *before* the check was sent. Every change that can revoke an allow changes a revision before it is
+acknowledged. So a request that begins afterwards uses another key. A denied check is never cached: a new grant is
+effective from the next request on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compiled relationship model of the package, its relations, and the comparison of models.
 
-Pure, except for reading one file.
+Pure, except for reading the file of the model.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answer questions about relations by confirming single grants in OpenFGA.
+"""Answer a question about a relation by confirming one grant in OpenFGA, which costs less than the whole question.
 
 To answer a question, OpenFGA evaluates every way in which the caller could have the relation. A grant on the object or
 on a container that is enough for the relation is only one tuple. So PostgreSQL returns the grants of the caller and of

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Analyze the relationship model: which grants make objects visible in lists, and which relations objects inherit.
 
-Policy authors can change the model, so the analysis reads the model that checks use now. It is conservative: a type has
-no reach if anything but a recorded grant can make its rows visible. Examples are a wildcard tuple, a relation that is
-not a privilege, and an unknown edge. Lists of such a type check every row. Pure, except for reading the model.
+A list then reads only rows with such a grant. Policy authors can change the model, so the analysis reads the model that
+checks use now. It is conservative: if anything but a recorded grant can make rows of a type visible, lists of this type
+check every row. Examples are a wildcard tuple, a relation that is not a privilege, and an unknown edge. Pure, except
+for reading the model.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limit the rate of large questions, so that they do not slow down small questions about other users.
 
-Each user has a token bucket, charged with the seconds that large questions about the user take. It holds at most
-`BURST_SECONDS` and refills by `RATE` seconds in each second. A large question waits while the bucket of its user is
-empty. Nothing is charged unless small questions about other users were sent within the last second. A question is
-delayed by at most `LONGEST_DELAY_SECONDS`, whatever its number of checks. Questions of engines about their users are
-neither charged nor delayed.
+A question is large by the number of checks that it sends to OpenFGA (`LARGE`). Each user has a token bucket, charged
+with the seconds that large questions about the user take. It holds at most `BURST_SECONDS` and refills by `RATE`
+seconds in each second. A large question waits while the bucket of its user is empty. Nothing is charged unless small
+questions about other users were sent within the last second. A question is delayed by at most `LONGEST_DELAY_SECONDS`,
+whatever its number of checks. Questions of engines about their users are neither charged nor delayed.
 """
 
 from __future__ import annotations

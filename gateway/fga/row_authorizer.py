@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An authorizer that evaluates the relationship model over the rows of PostgreSQL, without OpenFGA's tuples.
 
-It refuses what OpenFGA allows by a tuple that no row requires: a tuple that another client with OpenFGA's API key
-wrote, or whose deletion is not delivered yet. It uses the same model as OpenFGA.
+It refuses what OpenFGA allows by a tuple that no row requires. Another client with OpenFGA's API key may have written
+such a tuple, or its deletion is not delivered yet. It uses the same model as OpenFGA.
 
 The evaluation of the model over given tuples is pure, and runs in this process. Its result equals a check of OpenFGA
 for the same model and tuples: `tests/integration/test_decision_differential.py` compares both with random tuples.

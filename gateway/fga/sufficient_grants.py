@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derive from the relationship model which grants on an object and on its containers decide about a relation.
+"""Derive from the relationship model which grants, on an object or its containers, are enough or needed for a relation.
 
-Only grants of relations that are a plain list of users and roles in the model are used. `sufficient` follows unions and
-edges to the container and nothing else, so a definition with an exclusion, an intersection or another condition than an
-expiry never makes a grant sufficient. Pure.
+A grant that is enough is one whose relation is a plain list of users and roles in the model. `sufficient` follows
+unions and edges to the container and nothing else, so a definition with an exclusion, an intersection or another
+condition than an expiry never makes a grant sufficient. Pure.
 """
 
 from __future__ import annotations

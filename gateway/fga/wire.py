@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bodies of OpenFGA's requests and responses. A response that is not clear raises an error."""
+"""The bodies of OpenFGA's requests and responses. An incomplete or contradictory response raises an error."""
 
 from __future__ import annotations
 

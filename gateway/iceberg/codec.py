@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON codec: bounded integers, decoding errors with the JSON path of the request, and parts that keep their original
+"""Decode and encode JSON: bounded integers, errors with a JSON path, and parts of a document that keep their original
 text.
 
 A commit changes a few parts of a document that may hold thousands of snapshots and schemas. A `Part` is a typed view of

@@ -3,7 +3,7 @@
 
 Only `api/errors.py` converts them to responses. The class name is the `type` in the response, so a rename of a class
 changes the protocol. The compatibility kit of the protocol asserts the texts of the named constructors: do not change
-them. Other rooms may derive their own errors from `CatalogError`.
+them. Other packages may derive their own errors from `CatalogError`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Extract parts of table metadata: for decisions, for loads with `snapshots=refs`, and without statistics of the data.
 
 A document may have 64 MiB, most of it snapshots. Decisions need only the schemas of a table and the properties of a
-view. This part is stored in separate columns, so that no decision reads the document.
+view. This part, the excerpt, is stored in separate columns, so that no decision reads the document.
 """
 
 from __future__ import annotations

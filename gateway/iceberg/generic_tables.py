@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generic tables: tables of other formats, as request and response bodies and as stored documents. Pure.
+"""Generic tables, which have another format than Iceberg: request and response bodies, and stored documents. Pure.
 
 The catalog stores the fields that the creator sends and interprets only `gc.enabled`. `format` is any word, `schema`
 and `statistics` are any JSON.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classify the updates of a commit by the kinds of change that authorization distinguishes."""
+"""Classify the updates of a commit by the kinds of change that authorization distinguishes, such as appends."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table metadata of format versions 1 to 3: the value type, decoding, and byte-stable encoding.
 
-Arrays of the document are `Parts`. Decoding stores their text, and they are parsed on first access. A commit that
-appends a snapshot to a table with thousands of them parses none. Unknown members are kept, at the top level in `extra`
-and inside of parts. Sources: Iceberg table specification, "Table Metadata Fields", and the writer of the Java library.
+Arrays of the document are `Parts`. Decoding stores their text, and they are parsed on first access. So a commit that
+appends a snapshot to a table with thousands of snapshots parses none of these. Unknown members are kept, at the top
+level in `extra` and inside of parts. Sources: Iceberg table specification, "Table Metadata Fields", and the writer of
+the Java library.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshots, branches and tags, statistics files, encryption keys and log entries of a table, and the times of commits.
 
-The times are chosen so that all clients can read and write the table, whatever the clock of one writer shows.
+The times are chosen so that all clients can read and write the table, even if the clock of one writer is wrong.
 
 Readers refuse a document whose logs go back by more than a minute, or whose `last-updated-ms` lies more than a minute
 before the last entry of a log. Java clients also check the document that they are about to commit, with their own clock

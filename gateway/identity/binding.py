@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read the claim `cnf`, which binds a token to a key of its client (RFC 7800).
 
-A stolen bound token is useless without the key. The gateway accepts one only with a proof of the key in each request;
-`possession.py` checks the proof.
+A stolen bound token is useless without the key. The gateway accepts a bound token only with a proof of the key in each
+request; `possession.py` checks the proof.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derive the user, the actor, the groups and the claims for policies from the claims of a token. All functions are
-pure.
+"""Derive the user, the actor, the groups and the claims for policies from the claims of a token. Pure.
 
 The caller has already verified the signature, the issuer and the audience. Only `payload_of` reads a token before
 verification.
@@ -9,10 +8,9 @@ Identifying claims (subject, groups, actor) are read strictly: an invalid charac
 spellings of one identity would be two identities. Descriptive claims (name, email, kind) are read leniently: an invalid
 value is cleaned or left out. No decision depends on them.
 
-Row filters may use further claims of a verified token, whose paths are in the settings of its provider.
-
-A claim is kept completely or not at all: with a part of its values, a filter could show more rows. A claim that is not
-kept has no value, and every test with it is false.
+Row filters may use further claims of a verified token, whose paths are in the settings of its provider. Such a claim is
+kept completely or not at all: with a part of its values, a filter could show more rows. A claim that is not kept has no
+value, and every test with it is false.
 """
 
 from __future__ import annotations

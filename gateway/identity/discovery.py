@@ -2,9 +2,8 @@
 """Read the metadata document of a configured provider (OpenID Connect Discovery 1.0, RFC 8414).
 
 Authlib builds the addresses of the documents and validates the issuer. This module validates the endpoints, more
-strictly than Authlib: an https provider must not name a plain http address, not even a loopback address.
-
-The requests for documents have limits on time and size.
+strictly than Authlib: an https provider must not name a plain http address, not even a loopback address. The requests
+for documents have limits on time and size.
 """
 
 from __future__ import annotations

@@ -5,10 +5,9 @@ Authlib builds the requests: grants, client authentication and refresh. It accep
 500 as a token, even that of a redirect. Therefore this module first checks the status, length and fields of each
 response.
 
-The login from a command line uses the device authorization grant (RFC 8628) of a configured provider.
-
-The user opens the provider's page in any browser and enters a short code there. No password is typed into this program.
-Addresses and codes from the provider are validated before they are printed to a terminal.
+The login from a terminal uses the device authorization grant (RFC 8628) of a configured provider. The user opens the
+provider's page in any browser and enters a short code there. No password is typed into this program. Addresses and
+codes from the provider are validated before they are printed to a terminal.
 
 PKCE (RFC 7636) binds the device code to this process. Providers that do not support PKCE for this grant ignore its
 parameters (RFC 6749 section 3.1). Keycloak requires PKCE here if the client requires it in the browser.

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check the proof that the client has the key of a bound token: a client certificate (RFC 8705), in the header of a
-proxy.
+"""Check the proof that the client has the key of a bound token: a client certificate (RFC 8705).
 
-The proof belongs to the request, not to the token. So it is checked for each request, even if the token was verified
-before and is in the cache.
-
-The proxy verifies that the client has the private key. The gateway only reads the certificate.
+The proxy in front of the gateway verifies that the client has the private key, and sends the certificate in a header.
+The gateway only reads the certificate. The proof belongs to the request, not to the token. So it is checked for each
+request, even if the token was verified before and is in the cache.
 """
 
 from __future__ import annotations

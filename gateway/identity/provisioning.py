@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provisioning tokens: tokens that the gateway issues to directories which manage users with SCIM.
+"""Provisioning tokens, which the gateway issues to directories that manage users with SCIM.
 
 Entra ID and Okta send the same static token with each request, for months. It is not a JWT that could be verified with
 a public key. So the gateway generates these tokens from 256 random bits and stores only a digest. Each request reads

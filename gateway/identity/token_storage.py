@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Store the tokens of a login between commands.
+"""Store the tokens of a login between commands, and lock files between processes.
 
 The tokens are in the keyring of the operating system, or in a file that only its owner can read if there is no usable
-keyring.
-
-The module also has an exclusive file lock between processes: an advisory lock of the operating system, which is
-released when its process ends.
+keyring. The lock is an exclusive advisory lock of the operating system, which is released when its process ends.
 """
 
 from __future__ import annotations

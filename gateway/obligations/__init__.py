@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Obligations: restrictions of an allowed operation, their merge, and their effect wherever data leaves the gateway.
+"""Obligations: restrictions of an allowed operation, such as shorter credentials, row filters or masks. Pure.
 
-Pure. `kinds` defines the closed union, `merging` merges the obligations of a decision, and `application` applies them.
-`guardrails` reads obligations from the results of policies. `columns`, `masks` and `projections` implement column-level
-access.
+Several obligations of a decision are merged, and take effect wherever data leaves the gateway. `kinds` defines the
+closed union, `merging` merges the obligations of a decision, and `application` applies them. `guardrails` reads
+obligations from the results of policies. `columns`, `masks` and `projections` implement column-level access.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply obligations wherever data, metadata or credentials leave the gateway.
+"""Apply obligations (restrictions of an allowed operation) wherever data, metadata or credentials leave the gateway.
 
 Every function here matches all kinds: a missing case is an error of the type checker. If an obligation cannot be
-enforced at an enforcement point, the operation is refused (`unenforced`). So no obligation is ever ignored.
+enforced at one of these places, the operation is refused (`unenforced`). So no obligation is ever ignored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bind data policies to one table and one principal: names and tags become field ids, attributes become values.
+"""Bind data policies to one table and one principal: names and tags become field ids, attributes become values. Pure.
 
-Pure. A part that cannot be bound gives a stricter result and a problem: a filter that keeps no row, or a mask that
+If a part cannot be bound, the result is stricter, and a problem is reported. A filter then keeps no row, and a mask
 reveals nothing. If the protocol cannot express even that, `RestrictionNotExpressible` is raised and reading must be
 refused.
 """

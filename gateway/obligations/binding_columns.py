@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve the column names and tags of data policies to field ids, in all schemas that a table has had.
+"""Find the columns that data policies name or select by tags, as field ids, in all schemas that a table has had.
 
 A mask covers more columns than those that have its name now: a column that was renamed, and a column that was dropped
 and added again under the name, stay masked. A row filter needs exactly one column of the current schema.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert the row filters and masks of guardrails (Rego) to data policies, so that both are bound to a table alike.
-Pure.
+"""Convert the row filters and masks of guardrails to data policies, so that both are bound to a table alike. Pure.
 
-A guardrail returns them for one question of one caller. So they apply to that caller without a binding or an exemption.
+A guardrail is a Rego package that can deny an operation or restrict it. It returns filters and masks for one question
+of one caller. So they apply to that caller without a binding or an exemption.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of obligations in the results of guardrails (Rego): one field for each kind that has a name in Rego.
+"""The form of obligations in the results of guardrails: one field for each kind that has a name in Rego.
 
-The struct is generated from the kinds, and `gateway.opa.schema` generates the schema of guardrails from the struct. So
-each kind is declared only once.
+A guardrail is a Rego package that can deny an operation, or allow it with obligations. The struct is generated from the
+kinds, and `gateway.opa.schema` generates the schema of guardrails from the struct. So each kind is declared only once.
 """
 
 from __future__ import annotations

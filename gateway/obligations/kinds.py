@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closed union of obligations: restrictions of an allowed operation.
+"""The closed union of obligations. An obligation is a restriction of an allowed operation.
 
-Column grants and guardrails (Rego) produce obligations. `Obligations` (`merging.py`) merges those of one decision, and
-`application.py` applies each kind where data or credentials leave the gateway. A new kind needs a class here, a case in
-each `match` there, and a sentence in `docs/policy-author.md`. The type checker reports every missing case.
+Column grants and guardrails (Rego packages) produce obligations. `Obligations` (`merging.py`) merges those of one
+decision, and `application.py` applies each kind where data or credentials leave the gateway. A new kind needs a class
+here, a case in each `match` there, and a sentence in `docs/policy-author.md`. The type checker reports every missing
+case.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The obligations of one decision: merged to the strictest of each kind, and identified by one digest."""
+"""Merge the obligations (restrictions) of one decision to the strictest of each kind.
+
+A digest identifies the merged obligations.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the projection of each column that a principal may not read: the replacement of its values in
-`read-restrictions`.
+"""Compute the projections of the columns that a principal may not read.
 
-If a column has several projections, they are merged into the strictest. The protocol allows one projection for a
-column, and a reader that receives two must fail. The merge does not depend on the order of the projections.
+A projection is the replacement of a column's values in `read-restrictions`. If a column has several projections, they
+are merged into the strictest. The protocol allows one projection for a column, and a reader that receives two must
+fail. The merge does not depend on the order of the projections.
 
 Columns are identified by their field id, which a rename keeps and which is never reused. A column that is dropped and
 added again is a different column. Every column without a grant is withheld, in every schema of the table: a reader may

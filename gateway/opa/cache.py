@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache results of the policies, and the callers that no guardrail can restrict ("silent" callers).
 
-Questions of a silent caller are allowed without a request to OPA.
+A guardrail is a Rego package that can deny or restrict an operation. Questions of a silent caller are allowed without a
+request to OPA.
 
 A result without `valid_until` is not cached. The cache key is the whole input without the time and the request id. A
 cached result is used only while OPA has the same revision of policies and policy data. The revision is read twice a

@@ -2,8 +2,8 @@
 """Query OPA for decisions, and reject incomplete or malformed responses.
 
 In the structs of the responses, every field that limits an allow is required and must not be null. A field that is
-missing, unknown or of another type invalidates the whole response: a lost obligation must not be read as the absence of
-obligations.
+missing, unknown or of another type invalidates the whole response. Otherwise a lost obligation (restriction) would look
+like a decision without obligations.
 """
 
 from __future__ import annotations

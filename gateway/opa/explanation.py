@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decide from OPA's explanation whether its partial evaluation of the guardrails for one caller can be trusted.
 
+The explanation is OPA's trace of the evaluation. In the evaluation (`policies/gateway/residual.rego`), the caller is
+known; the circumstances and the questions are unknown. If nothing but the first member of `speaks` is left, no
+guardrail can deny a question of this caller or add an obligation. A response that is not exactly of this form proves
+nothing.
+
 Partial evaluation alone is no proof that a decision would have the same result. It differs from a decision in these
 ways:
 
@@ -17,10 +22,6 @@ correctly. A form that is not listed here is not accepted.
 
 One difference is accepted: an error of a built-in function or an object comprehension that depends on the question, in
 a rule that cannot apply to the caller for another reason. A decision with this error fails, although nothing is denied.
-
-In the evaluation (`policies/gateway/residual.rego`), the caller is known; the circumstances and the questions are
-unknown. If nothing but the first member of `speaks` is left, no guardrail can deny a question of this caller or add an
-obligation. A response that is not exactly of this form proves nothing.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The policy files: those of the package, and those that a policy repository adds.
+"""The policy files: those of the package, and those that a policy repository (the operator's own policies) adds.
 
 A policy repository adds guardrails, a package `lakegate.changes`, tests, and policy data. It replaces no rule of the
 package. A directory that contains `gateway/main.rego` is a complete set of policies. It is accepted only on request,

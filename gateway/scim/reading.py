@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse request bodies, with limits on their size. The letter case of attribute names is ignored (RFC 7643, section
-2.1).
+"""Parse request bodies of SCIM, with limits on their size.
 
-Attribute values are validated too: identifying text is checked strictly, and descriptive text is cleaned.
+The letter case of attribute names is ignored (RFC 7643, section 2.1). Attribute values are validated too: identifying
+text is checked strictly, and descriptive text is cleaned.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Bodies of SCIM requests and responses (RFC 7643, sections 4 and 5; RFC 7644, sections 3.4.2, 3.5.2 and 3.12).
 
 Unknown attributes of requests are ignored (`reading.py`), because providers send every attribute that their
-configuration maps. Responses omit attributes that are UNSET.
-
-The module also selects the attributes of a response by `attributes` and `excludedAttributes` (RFC 7644, section 3.9).
+configuration maps. Responses omit attributes that are UNSET. The parameters `attributes` and `excludedAttributes`
+select the attributes of a response (RFC 7644, section 3.9).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Log in to HashiCorp Vault, and renew the token. Each process has its own token.
+"""Log in to HashiCorp Vault, and renew the token that the login returns. Each process has its own token.
 
 All functions block; `gateway.secret_stores.vault` calls them in threads. hvac is imported when a session is opened,
 because only gateways with this store need it. Messages of errors contain no password, secret id or token.

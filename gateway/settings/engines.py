@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings for trusted engines (definer views), logins, limits on reads through views, and engine probes.
+"""Settings for trusted engines, which read views with the rights of their owners, for logins, and for engine probes.
 
-`gateway/settings/__init__.py` reads them.
+Limits on reads through views are here too. A probe tests whether an engine enforces restrictions.
 """
 
 from __future__ import annotations

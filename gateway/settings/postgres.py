@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of PostgreSQL: connections, TLS, and the keys that encrypt stored credentials.
+"""Settings of PostgreSQL: connections, TLS, and the keys that encrypt stored credentials. No I/O.
 
-`gateway/settings/__init__.py` reads them.
-
-The module also parses PostgreSQL URLs: local hosts, TLS parameters, and the form for SQLAlchemy.
-
-It does no I/O.
+PostgreSQL URLs are parsed here: local hosts, TLS parameters, and the form for SQLAlchemy.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 
 Beside the settings, it reads variables of other programs: Kubernetes, OpenSSL, Java, Hadoop and the Prometheus client.
 
-Settings can also be in a directory of files, one file for each setting, as Kubernetes and Compose mount secrets.
-
-A file `PG_ENCRYPTION_KEY` in the directory that `LAKEGATE__SETTINGS_DIRECTORY` names is the setting
-`LAKEGATE__PG_ENCRYPTION_KEY`. A process that lists the environment of another one does not see its value. White space
-around a value is removed, because many tools end a file with a newline, which no password contains.
+Settings can also be in a directory of files, one file for each setting, as Kubernetes and Compose mount secrets. The
+variable `LAKEGATE__SETTINGS_DIRECTORY` names it. For example, its file `PG_ENCRYPTION_KEY` is the setting
+`LAKEGATE__PG_ENCRYPTION_KEY`. Unlike a variable, its value is not visible to a process that lists the environment of
+another one. White space around a value is removed, because many tools end a file with a newline, which no password
+contains.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of the settings, each nested below a name of its own (``LAKEGATE__OPENFGA__ENDPOINT``)."""
+"""Sections of the settings, such as OpenFGA, OPA, limits or the canary: ``LAKEGATE__OPENFGA__ENDPOINT`` is in one."""
 
 from __future__ import annotations
 

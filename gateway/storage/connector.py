@@ -10,8 +10,8 @@ of plain HTTP are replaced by 400. Redirects inside TLS are not visible here: a 
 host and port, and the connection to any other is refused.
 
 The proxy listens on a loopback port, in a thread with its own event loop. Its proxy URLs contain a keyed digest, so
-that other processes on the machine cannot use it.
-DNS lookups have a thread pool of their own: a slow name server delays connections to its own names only.
+that other processes on the machine cannot use it. DNS lookups have a thread pool of their own: a slow name server
+delays connections to its own names only.
 """
 
 from __future__ import annotations

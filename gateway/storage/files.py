@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read and write files in the stores of warehouses: metadata files, test files, and the files of a purge.
+"""Read and write files in the stores of warehouses: metadata files, test files, and files that are deleted with a
+table.
 
 Every location is parsed by the rules of the warehouse's profile and must be below the warehouse's base location. So no
 other scheme, host or warehouse can be reached. Every key is checked here before a provider's client receives it.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Yield the keys by which the proofs of all providers test a policy. The code that builds policies does not use
-them.
+"""Yield the keys of objects by which the proofs of all providers test a policy of vended credentials.
+
+The code that builds policies does not use them.
 """
 
 from collections.abc import Iterator

@@ -4,14 +4,11 @@
 Only this module lists the providers. It does no I/O and imports no client of a store, because a subprocess with little
 memory uses it to validate metadata files (`examine.py`). A provider imports its client when it is opened.
 
-A provider in another package is looked up by the `type` of profiles, so it is never imported if no warehouse uses it.
-
-Other packages register storage providers as entry points of the group `lakegate.storage`.
-
-An entry point refers to a function without parameters that returns a `gateway.storage.provider.Provider`. The name of
-the entry point is the `type` of its profiles and credentials, and the only name of its scheme of locations. A package
-is imported only if the operator enabled it, or if the profile of a stored warehouse is of its type. A location, which
-clients write, imports nothing.
+Other packages register storage providers as entry points of the group `lakegate.storage`. An entry point refers to a
+function without parameters that returns a `gateway.storage.provider.Provider`. The name of the entry point is the
+`type` of its profiles and credentials, and the only name of its scheme of locations. A package is imported only if the
+operator enabled it, or if the profile of a stored warehouse is of its type. A location, which clients write, imports
+nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relay between the two connections of the proxy: HTTP/1.1 exchanges (RFC 9112, by h11), tunnels, disconnects and
-closing.
+"""Relay messages between the two connections of the proxy (`connector.py`): HTTP/1.1 (RFC 9112, by h11) and tunnels.
 
 Each message is read completely and written again in canonical form, so that both sides see the same framing. Bodies are
-not inspected.
+not inspected. If one side disconnects, the other connection is closed.
 """
 
 from __future__ import annotations

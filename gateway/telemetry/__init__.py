@@ -5,6 +5,6 @@
 metric. `health` checks the external systems periodically. Audit records are evidence and therefore separate, in
 `gateway/audit`.
 
-This package imports nothing of the gateway, so that all rooms that do I/O may import it. The pure rooms (iceberg,
+This package imports nothing of the gateway, so that all packages that do I/O may import it. The pure packages (iceberg,
 scope, obligations) and the door do not use it. They report through their results.
 """

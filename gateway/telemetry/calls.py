@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count the calls of each endpoint between two writes to the database."""
+"""Count the calls of each endpoint in memory. The counts are regularly added to those in the database."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of the delivery of events and audit records, and of the probes of engines."""
+"""Metrics of the delivery of events and audit records, and of engine probes, which test that engines enforce
+restrictions.
+"""
 
 from __future__ import annotations
 

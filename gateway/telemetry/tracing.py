@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record traces of requests and background tasks, and send them to an OpenTelemetry collector by OTLP over HTTP.
 
-At the beginning of a request it is decided whether the request is recorded. A request that is not recorded creates no
-spans. Attributes contain ids, counts and names of operations, never tokens, bodies, queries or locations.
-
-HTTP calls to OpenFGA and OPA are recorded by hooks of aiohttp, and have the header `traceparent`.
+Whether a request is recorded is decided when it begins. A request that is not recorded creates no spans. Attributes
+contain ids, counts and names of operations, never tokens, bodies, queries or locations. HTTP calls to OpenFGA and OPA
+are recorded by hooks of aiohttp, and have the header `traceparent`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credential vending: opens sessions of a store that are limited to one location.
+"""Credential vending: open sessions of a store that are limited to one location.
 
-It checks the minimum lifetime, caches the sessions, and gives them names that appear in the store's logs.
+The package checks the minimum lifetime, caches the sessions, and gives them names that appear in the store's logs.
 """

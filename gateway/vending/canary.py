@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The canary, a test that runs on the live store: try to leave the scope of vended credentials.
+"""The canary: try to leave the scope of vended credentials, on the live store of a warehouse.
 
 A store that ignores session policies gives every vended credential the rights of the whole role, without any error. So
 the canary vends a credential of each access level for a temporary folder, by the vendor that serves tables. With each

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define the attempts of the canary: requests that the store must permit, and requests that it must refuse at each
-place. Pure.
+"""Define the attempts of the canary, which tests the scope of vended credentials. Pure.
+
+They are requests that the store must permit inside of the scope, and requests that it must refuse at each place outside
+of it.
 """
 
 from __future__ import annotations

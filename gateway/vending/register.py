@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the register entry of a vended credential from the caller, the table and the credential."""
+"""Build the entry of a vended credential in the register of live credentials.
+
+The entry is built from the caller, the table and the credential. It contains no secret.
+"""
 
 from __future__ import annotations
 

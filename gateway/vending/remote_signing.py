@@ -3,9 +3,8 @@
 
 If the store has sessions, a session of the table signs: the one that would be vended to the caller, from the same
 cache. It is not sent to the client, so its lifetime is only limited by the profile. Otherwise the warehouse's own key
-signs.
-
-In responses to loads and creations, signatures are offered by properties, which `SigningOffers` builds.
+signs. Properties in the responses to loads and creations tell clients that they can request signatures
+(`SigningOffers`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prove the policies of a warehouse's credentials for random locations, without a store (`lakegate verify-scope`).
 
-The canary shows with one location that the store enforces policies. The proof shows with many locations that the
-policies are right: an evaluator that shares no code with their builder compares them with the location and the level.
+The canary (`canary.py`) shows with one location that the store enforces policies. The proof shows with many locations
+that the policies are right: an evaluator that shares no code with their builder compares what they permit with the
+location and the access level.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of the canary on a warehouse's store, and the rule by which it permits or forbids vending."""
+"""The scope verdict of a warehouse, `proven`, `escaped` or `inconclusive`, and the rule by which it permits vending.
+
+A verdict is the result of the canary (`canary.py`), which tries to leave the scope of vended credentials.
+"""
 
 from __future__ import annotations
 

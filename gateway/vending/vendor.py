@@ -5,12 +5,9 @@ The caller has already made the decision. The location is checked again against 
 warehouse: if that was narrowed, a table outside of it gets no credentials. Policy and lifetime are determined before
 the call of the store.
 
-By the session name, the store's logs show the principal of a vended credential.
-
-A name has a readable part and a digest. Principals with the same readable part have different digests. An auditor can
-compute the name of a known principal and search for it.
-
-The module also has the errors of credential vending.
+The session has a name, by which the store's logs show the principal of a vended credential. A name has a readable part
+and a digest. Principals with the same readable part have different digests. An auditor can compute the name of a known
+principal and search for it.
 """
 
 import hashlib

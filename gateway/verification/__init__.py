@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query registered verifiers about a change before it is made."""
+"""Query registered verifiers, which approve or reject a change before it is made."""

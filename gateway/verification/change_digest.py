@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute digests of proposed changes. Two runs of one statement have the same digest, so they share one ticket.
+"""Compute digests of proposed changes, by which the ticket of a change is found again.
+
+A change that needs approval gets a ticket with its digest. If the statement is run a second time, its change has the
+same digest, so the approved ticket applies to it.
 
 A digest covers the principal, the object, the kind of change, the normalised updates, and the parts of the current
 metadata on which a schema change depends. Values that an engine chooses for each run are left out: snapshot ids, times,

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read data contracts from a directory: the expected columns, owners and service levels of tables.
+"""The built-in verifier `contract`: evaluate changes of tables by their data contracts.
 
-Each file `*.json` is one contract. A table is given by its warehouse, namespace and name, or by its id. The letter case
-of names is ignored, as in the catalog.
-
-The built-in verifier `contract` evaluates changes of tables by their data contracts.
-
-The contracts are read again when a file changes. If one is invalid then, the old contracts stay in force, and `check`
-reports the problem.
+A contract has the expected columns, owners and service levels of a table. Each file `*.json` of a directory is one
+contract. A table is given by its warehouse, namespace and name, or by its id. The letter case of names is ignored, as
+in the catalog. The contracts are read again when a file changes. If one is invalid then, the old contracts stay in
+force, and `check` reports the problem.
 """
 
 from __future__ import annotations

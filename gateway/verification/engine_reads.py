@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read a canary table through an engine, at the address that the operator of the gateway has configured.
+"""Read the canary table of a probe through an engine, at the address that the operator of the gateway has configured.
 
-The gateway itself sends the query and receives the response. If a principal posted the output of an engine instead, it
-could have computed the expected output from the values.
+A probe tests whether the engine hides values that it must hide. The gateway itself sends the query and receives the
+response. If a principal posted the output of an engine instead, it could have computed the expected output from the
+values.
 """
 
 from __future__ import annotations

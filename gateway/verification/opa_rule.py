@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query a rule of the package `lakegate.changes` in OPA about a change.
+"""Query a rule of the package `lakegate.changes` in OPA for its verdict on a change.
 
 The rule is an object `{"verdict": ..., "reasons": [...]}`. An undefined rule, another value and an error of the policy
-always count as failures that do not approve. The reason is that a caller can provoke an error, for example two verdicts
-for one change.
+count as failures, and a failure never approves. The reason is that a caller can provoke an error, for example two
+verdicts for one change.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query all verifiers that evaluate a change, and combine their verdicts.
+"""Query all verifiers that evaluate a change, and combine their verdicts: approval, rejection or pending.
 
-The strictest verdict applies. From strictest on, the order is: a rejection, a missing verdict of a verifier that fails
-closed, a pending verdict, an approval. Reasons are sorted by the names of the verifiers, so the same verdicts give the
-same reasons.
+The strictest verdict applies. A rejection is stricter than a missing verdict of a verifier that fails closed, which is
+stricter than a pending verdict, which is stricter than an approval. Reasons are sorted by the names of the verifiers,
+so the same verdicts give the same reasons.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define the interface of verifiers: the change that they evaluate, and their verdicts."""
+"""Define the interface of verifiers: the change that they evaluate, and their verdicts on it."""
 
 from collections.abc import Mapping
 from enum import StrEnum

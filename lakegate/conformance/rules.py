@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Common form of the kits. A kit is a list of rules; each rule has a function that raises an error if the rule is
+"""Common form of the conformance kits. A kit is a list of rules, each with a function that raises an error if it is
 broken.
 
-await run_kit(SECRET_RULES, SecretSubject(open_store))
+A kit is run like this::
+
+    await run_kit(SECRET_RULES, SecretSubject(open_store))
 """
 
 from __future__ import annotations

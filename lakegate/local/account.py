@@ -5,7 +5,8 @@ PostgreSQL refuses to run as root. A stack that root starts runs it as ``nobody`
 root's home directory or checkout. Programs and data that it cannot reach are therefore put below :data:`_SHARED`. A
 stack that another user starts does none of this.
 
-The lock of a data directory: one stack at a time. The supervisor also holds it, until the last child has ended.
+The lock of a data directory is here too. It lets one stack at a time use the directory, and the supervisor also holds
+it, until the last child has ended.
 """
 
 from __future__ import annotations

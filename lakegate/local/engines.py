@@ -2,7 +2,7 @@
 """Write the configuration of engines for a running stack: `lakegate up` prints it and writes it to files.
 
 The files for Trino and for the OPA beside it contain no secret. They refer to variables of the environment, as Trino's
-``${ENV:NAME}`` does. The bridge to Trino is an OPA bundle: one file with all policies, which
+``${ENV:NAME}`` does. The bridge, the policies of Trino's OPA, is an OPA bundle: one file with all policies, which
 :mod:`gateway.opa.bundle` builds. The same policies give the same bytes.
 """
 

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Install the missing tools of the embedded stack, for ``lakegate setup`` and ``lakegate up``.
 
-A second run checks a few files and changes nothing. Packages and archives are fetched while the tools in Go are built.
-A step that fails raises an error with the fault and the remedy. The other steps finish, so that the next run continues.
-An incomplete result is removed.
-
-Build the tools that are written in Go, once, from pinned module versions.
+Tools in Go are built once, from pinned module versions. Packages and archives are fetched meanwhile. A step that fails
+raises an error with the fault and the remedy. The other steps finish, so that the next run continues. An incomplete
+result is removed. A second run checks a few files and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run external programs during an installation, and check the versions of programs that the settings name.
+"""Run external programs during an installation, show its progress, and check the versions of programs in the settings.
 
 The output of a program is shown, and its last lines explain a failure. A program in ``LAKEGATE__EMBEDDED__…_BIN`` of
 another version is refused: the policies, the relationship model and the options of the stack are tested with one
 version only.
 
-Show the progress of several installation steps that run at the same time.
-
-A terminal shows a line for each running step. Other outputs get a line at the start and the end of a step, and one
-every half minute.
+Several steps of an installation run at the same time. A terminal shows a line for each running step. Other outputs get
+a line at the start and the end of a step, and one every half minute.
 """
 
 from __future__ import annotations

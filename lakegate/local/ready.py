@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write and read the ready file: the addresses and secrets with which another program can use a running stack. Its mode
-is 0600.
+"""Write and read the ready file, and the secrets of one stack.
 
-Generate and store the secrets of one stack, in a file of its data directory that only its owner can read.
+The ready file has the addresses and secrets with which another program can use a running stack. The generated secrets
+of a stack are in another file of its data directory. Only the owner can read the two files (mode 0600).
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check a bridge by the queries that Trino sends, for ``lakegate trino check``. Nothing is changed."""
+"""Check a bridge by the queries that Trino sends, for ``lakegate trino check``. Nothing is changed.
+
+The bridge is the Rego policies for Trino's access control (`policies/trino/`), in the OPA that Trino queries.
+"""
 
 from __future__ import annotations
 

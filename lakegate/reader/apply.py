@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply read-restrictions to arrow record batches: first the row filter on original values, then the projections
-(masks).
+"""Apply read-restrictions to arrow record batches: first the row filter on original values, then the masks.
 
-`bind` checks the restrictions against the schemas of a table once for each scan. If one of them cannot be applied in
-full, none is applied. Fields are masked at any depth of a schema.
+The protocol calls masks projections. `bind` checks the restrictions against the schemas of a table once for each scan.
+If one of them cannot be applied in full, none is applied. Fields are masked at any depth of a schema.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load tables from a Lakegate catalog with PyIceberg, so that metadata, credentials and restrictions are of one
-response.
+"""Load tables from a Lakegate catalog with PyIceberg. Metadata, credentials and restrictions are of one response.
 
 PyIceberg ignores `read-restrictions`, and a second request for them could have a response for other rights. So the
 response is read here, and PyIceberg gets the rest of it.

@@ -6,10 +6,8 @@ form with these choices. Temporal values have all six or nine digits of a second
 digits. UUIDs are lower case, and binary values are upper case. Decimals have the scale of the column. Negative zero is
 zero. A float has single precision.
 
-The module also defines the Iceberg types as they are in schema JSON.
-
-Primitive types are strings (`"long"`, `"decimal(9,2)"`), nested types are structs. Source: Iceberg table specification,
-"Schemas and Data Types" and appendix C, including format version 3.
+The Iceberg types have the form of schema JSON: primitive types are strings (`"long"`, `"decimal(9,2)"`), nested types
+are structs. Source: Iceberg table specification, "Schemas and Data Types" and appendix C, including format version 3.
 """
 
 from __future__ import annotations

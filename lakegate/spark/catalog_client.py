@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Load tables from the catalog over HTTP: for the service itself, or for a user by token exchange.
 
-Spark's Iceberg client silently ignores `read-restrictions`, so the pipeline itself requests the load response for a
-governed read. Every request has a timeout. Tokens are never part of an error message.
+Spark's Iceberg client silently ignores `read-restrictions` (row filters and masks). So for a read that must apply them,
+the pipeline itself requests the load response. Every request has a timeout. Tokens are never part of an error message.
 """
 
 from __future__ import annotations

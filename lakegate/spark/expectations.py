@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe expectations of a dataset as data, count their violations, and record the results.
+"""Expectations of datasets: describe them as data, count their violations, and record the results.
 
 An expectation of rows is a SQL condition that is true for a violation. Null is no violation, so a rule about a value
 does not require that the value is present. All row expectations of a dataset are counted in one pass. A unique key is
 an expectation of the whole dataset, and takes a pass of its own.
 
-The module also has the expectations of each dataset of this lakehouse, with the tolerated share of violations.
-
-Severity `fail` is for faults that would make the tables wrong: an unreadable value, contradictory times, a duplicate
-row. Severity `warn` is for missing or implausible values, such as a tail number that is not in the register. The
-tolerated shares of missing values are those of the known data, rounded up, so that a new gap causes a warning.
+The expectations of each dataset of this lakehouse are here, with the tolerated share of violations. Severity `fail` is
+for faults that would make the tables wrong: an unreadable value, contradictory times, a duplicate row. Severity `warn`
+is for missing or implausible values, such as a tail number that is not in the register. The tolerated shares of missing
+values are those of the known data, rounded up, so that a new gap causes a warning.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the medallion once: load, check and merge layer by layer, and report the changes.
+"""Run the pipeline once: load, check and merge layer by layer, and report the changes.
 
 Silver and gold are checked before their tables change. A run may be killed at any time and started again. Each table
 changes in one commit, and a comparison with the table shows the remaining changes; no other state is stored.

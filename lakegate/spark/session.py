@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run Spark sessions in one engine, one for each principal.
+"""Run Spark sessions in one engine, one for each principal, and SQL statements in them.
 
 The token must not be on a command line. PySpark passes every option of the *builder* to the JVM as `--conf key=value`,
 where any local account can read it. The builder therefore gets no secret, and the catalog is configured on the running
 session.
 
 Sessions of different principals share no catalog client. Each one is a `newSession()` with its own catalog manager,
-table cache and HTTP client, so a token is used only by its session.
+table cache and HTTP client, so a token is used only by its session. The object store is not configured: the catalog
+returns endpoint, region and keys with each table.
 
-The object store is not configured: the catalog returns endpoint, region and keys with each table.
-
-The module also runs SQL for several principals in one engine. Each request and each response is one line of JSON.
-
-Each request has its own token and gets a new session for its one statement. The catalog therefore decides about each
-statement separately, and a grant or revocation takes effect without a restart of the engine. Tokens are passed through
-the pipe, never on a command line.
+Statements are read from a pipe. Each request and each response is one line of JSON. Each request has its own token and
+gets a new session for its one statement. The catalog therefore decides about each statement separately, and a grant or
+revocation takes effect without a restart of the engine.
 """
 
 import shutil

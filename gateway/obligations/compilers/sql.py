@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile predicates and masks to SQL text: the part that all dialects share.
 
-Every test requires that the column is not null, and not NaN, before it compares. So no test is unknown, not even inside
-of `NOT`. Engines still push such conjunctions down to files.
+Every test requires that the column is not null, and not NaN, before it compares. So no test is unknown (null in SQL),
+not even inside of `NOT`. Engines can still use such conditions to skip files.
 """
 
 from __future__ import annotations

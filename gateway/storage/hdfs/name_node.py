@@ -2,8 +2,8 @@
 """Run blocking calls of the HDFS library for one name node in separate threads, after a Kerberos ticket was acquired.
 
 The library's client with coroutines is not used: a cancelled call can stop the whole process, because its threads wait
-for Python's lock while the closing client holds it. The blocking client releases the lock, but its calls cannot be
-cancelled.
+for Python's lock (GIL) while the closing client holds it. The blocking client releases the lock, but its calls cannot
+be cancelled.
 
 The library would get the first ticket while it holds Python's lock. Then a key distribution centre that does not
 respond would stop the whole process. `require_ticket` releases the lock, and puts its ticket where the library finds

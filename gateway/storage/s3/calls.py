@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send single requests to an S3 store or its session service for the canary: signed, unsigned, or with an invalid
+"""Send single requests to an S3 store or its session service for the canary, signed, unsigned or with an invalid
 signature.
 
-For most attempts to leave a scope, the client library of the files has no request, and it interprets the responses. So
-these requests are signed by botocore and sent unchanged. Redirects are not followed.
+The canary tries to leave the scope of vended credentials. For most of its attempts, the client library of the files has
+no request, and it interprets the responses. So these requests are signed by botocore and sent unchanged. Redirects are
+not followed.
 
 A store that carries out a request without a signature, or with an invented one (CVE-2026-40344), gives every client the
 files of the warehouse, whatever a vended credential allows. The invented signatures contain the access key of a vended

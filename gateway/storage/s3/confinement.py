@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kinds of stores of the S3 family, their differences, and how each restricts vended credentials.
+"""The kinds of S3-compatible stores (AWS, R2, OSS, others), and how each restricts vended credentials to one table.
 
 A profile has no field for the kind of its store: the endpoint shows it. A profile without an endpoint is for AWS.
 """

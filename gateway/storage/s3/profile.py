@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """S3 storage profiles: the location of a warehouse's files and the settings of its credentials.
 
-Unknown fields are refused. Otherwise a misspelled `key-prefix` would put a warehouse at the root of its bucket.
-
-Locations in S3 and compatible stores have the form `s3://bucket/key`.
+Locations in S3 and compatible stores have the form `s3://bucket/key`. Unknown fields of a profile are refused.
+Otherwise a misspelled `key-prefix` would put a warehouse at the root of its bucket.
 """
 
 import re

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send the attempts of the canary to an S3 store, as single requests whose responses are evaluated here.
+"""Send the attempts of the canary, which tries to leave the scope of vended credentials, to an S3 store.
 
-AWS returns 403 if the caller lacks the right, and 404 for a missing object only to callers that may list the bucket
-(S3 API reference, GetObject, "Permissions"). So 404 for an object that never existed shows a right.
+Each attempt is a single request, whose response is evaluated here. AWS returns 403 if the caller lacks the right, and
+404 for a missing object only to callers that may list the bucket (S3 API reference, GetObject, "Permissions"). So 404
+for an object that never existed shows a right.
 
 The requests to the control plane concern settings, buckets, identities, sessions and signatures. None of them changes a
 setting of the bucket: a store without protection would apply it to the files of a customer. The proof (`aws/proof.py`)

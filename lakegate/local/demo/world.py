@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """State and requests that the trials of the demonstration share: callers, names of tables, and the Spark engine.
 
-Callers of the public HTTP API: users and programs, each with its own token.
+A caller is a user or program that calls the public HTTP API with its own token.
 """
 
 from __future__ import annotations

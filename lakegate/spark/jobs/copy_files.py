@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete the files of a governed copy that its readers must not read any more.
+"""Delete the files of a governed copy that its readers must not read any more, and decide when a copy must change.
 
-Readers of a copy have keys for the whole location of the copy, and can list it. So they can also read a file that no
-snapshot contains. The files of outdated snapshots are deleted first, and the snapshots last. If a run is killed in
-between, the next run finds the remaining files by these snapshots. It finds the files of killed writes by a list of the
-location.
+A governed copy is a table with the rows and values that one user or role may see. Its readers have keys for the whole
+location of the copy, and can list it. So they can also read a file that no snapshot contains. The files of outdated
+snapshots are deleted first, and the snapshots last. If a run is killed in between, the next run finds the remaining
+files by these snapshots. It finds the files of killed writes by a list of the location.
 
-The module also has pure functions for the records of a governed copy in its properties and snapshots, and for the
-decisions that depend on them.
+The records of a copy are in its properties and snapshots. Functions about them, and about the decisions that depend on
+them, are pure.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remote signing for S3 stores: which warehouses sign, with which key, and the properties for clients.
 
-The keys of a table's session are refused by the store itself outside of the table. The warehouse's own key is not: if
-the store read a request differently from this parser, the signature could give access to the whole bucket. Stores
-differ in what they check: SeaweedFS 4.48 computes a signature over `X-Forwarded-Prefix` and the path together, and does
-not compare a body with its signed hash. So the own key signs only for AWS, and for other stores if the operator allows
-it. For other stores it never signs a body that contains keys.
+A request is signed with the keys of a session for the table, or with the warehouse's own key. The store itself refuses
+a session's keys outside of the table. The warehouse's own key is not restricted: if the store read a request
+differently from this parser, the signature could give access to the whole bucket. Stores differ in what they check:
+SeaweedFS 4.48 computes a signature over `X-Forwarded-Prefix` and the path together, and does not compare a body with
+its signed hash. So the own key signs only for AWS, and for other stores if the operator allows it. For other stores it
+never signs a body that contains keys.
 
 Signatures (version 4) are made by botocore, which AWS's own clients use. A signature needs no call of the store, so it
 is made on the event loop.
