@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert principals of requests, actors and rows into each other."""
+"""Convert principals (users and roles) between the forms of requests, callers and database rows."""
 
 from __future__ import annotations
 

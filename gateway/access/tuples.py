@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Relationship tuples as values. PostgreSQL records the tuples, and OpenFGA evaluates them."""
+"""Relationship tuples of OpenFGA as values.
+
+PostgreSQL has the rows that require the tuples, and OpenFGA evaluates them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services that handlers use: door, authentication, use cases and limits."""
+"""The services that handlers use: the door, which decides operations, authentication, use cases and limits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create the door with its ports: rows, relationships with their layers of caches, policies, and the audit sink."""
+"""Create the door, which decides operations, with the interfaces that it uses.
+
+These are the resolver of rows, relationships in OpenFGA with their caches, policies in OPA, and the audit sink.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the parts that depend on the engines in the settings: which tokens identify an engine, and how engines are
-probed.
+"""Build what depends on the engines in the settings: which tokens identify an engine, and how it is probed.
+
+A probe tests whether the engine enforces row filters, masks and withheld columns.
 """
 
 from __future__ import annotations

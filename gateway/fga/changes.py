@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read OpenFGA's change feed: written and deleted tuples, in the order of the ids that the server assigned to the
-changes.
+"""Read OpenFGA's change feed, which lists written and deleted tuples in the order of their change ids.
 
 OpenFGA assigns an id when a write begins, and shows the change when the write ends. So a change can appear later, at a
 position before changes that were already read. A reader that must miss no change reads the recent past again

@@ -2,8 +2,7 @@
 """Compile `fga_model/` into two generated files: `model.json`, and `actions.txt` for `gateway.access.nouns.cards`.
 
 `model.json` also has the version of the model, from the last row of `VERSIONS.md`. Run `python -m gateway.fga.compile`
-or `make model` after editing one of these files. This needs the `fga` command, which
-`make setup` installs.
+or `make model` after editing one of these files. This needs the `fga` command, which `make setup` installs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Implement the door's port to OpenFGA: convert actors and questions to checks, and stored tuples to relationships.
+"""Implement the interface to OpenFGA by which the door decides.
 
-Every client with OpenFGA's API key can write any tuple that the model allows. So stored tuples are parsed strictly: a
-tuple in another form than the gateway writes is not one of the gateway's.
+It converts callers and questions to checks, and stored tuples to relationships. Every client with OpenFGA's API key can
+write any tuple that the model allows. So stored tuples are parsed strictly: a tuple in another form than the gateway
+writes is not one of the gateway's.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Definitions of data policies, as policy authors write them. Pure.
+"""Definitions of data policies (row filters and masks), as policy authors write them. Pure.
 
-A policy is a mask or a row filter. It refers to columns by name or by tag, and its literals may be attributes of the
-principal. `gateway.obligations.binding` resolves a definition for one table and one principal to predicates and
-projections by field id.
+A policy refers to columns by name or by tag, and compares them with literals or attributes of the principal.
+`gateway.obligations.binding` converts a definition, for one table and one principal, to predicates and masks by field
+id.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check the definition of a data policy before it is stored. Each problem has the JSON pointer of its position.
 
-Without the columns of a table, only what holds for every table is checked. Binding (`gateway.obligations.binding`)
-does not rely on these checks, because a table can change after them.
+With the columns of a table, the definition is also checked for that table. Without them, only what holds for every
+table is checked. Binding the policy to a table (`gateway.obligations.binding`) does not rely on these checks, because a
+table can change after them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 """Generate the schemas of the Rego policies from the gateway's structs.
 
 `policies/schemas/input.json` describes the policy input: a rule that reads an unknown field does not compile.
-`policies/schemas/output.json` describes the rules of a guardrail. `policies/gateway/output.rego` contains the same
-schema as a Rego constant: `policies/gateway/main.rego` validates each guardrail with it in each request.
+`policies/schemas/output.json` describes the rules of a guardrail, a package that can deny or restrict an operation.
+`policies/gateway/output.rego` contains the same schema as a Rego constant: `policies/gateway/main.rego` validates each
+guardrail with it in each request.
 
 Run `python -m gateway.opa.schema` after changing `gateway/access/decisions/policy.py` or
 `gateway/obligations/kinds.py`. Tests fail if the files are out of date.

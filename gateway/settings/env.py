@@ -9,7 +9,7 @@
   becomes ``-``. Shells allow no ``-`` in names of variables, and ids contain no ``_``.
 
 A variable with the prefix that belongs to no field is refused, because a misspelt security setting must not be ignored.
-The module also returns the rows of the settings table.
+The settings table, which lists all variables, is computed from the same declarations.
 """
 
 from __future__ import annotations

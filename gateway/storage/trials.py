@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interfaces for the canary's attempts to leave the scope of a vended credential (`gateway/vending/canary.py`).
+"""Interfaces for the attempts of the canary (`gateway/vending/canary.py`), which tries to leave a credential's scope.
 
 The canary decides which attempts are made and what they prove. A provider sends the requests of an attempt and
 evaluates the store's response. A provider without requests of its own uses `FileTrials`, which needs only its file

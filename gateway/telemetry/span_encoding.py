@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encode spans as a request of OTLP (protobuf), with the message types of OpenTelemetry.
 
-Most spans of a gateway differ only in their ids and times. The rest of a span is encoded once and cached. The ids and
-times have fixed lengths and precede it: protobuf defines the concatenation of two messages as their union.
+Most spans of a gateway differ only in their ids and times. Everything else in a span is encoded once and cached. The
+ids and times have fixed lengths and are put before it: protobuf defines the concatenation of two messages as their
+union.
 """
 
 from __future__ import annotations

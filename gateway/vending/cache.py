@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache vended credentials, each for half of its lifetime.
 
-The key contains everything on which the response depends, and the principal. Otherwise principals would share a
-credential: the store's logs could not distinguish them, and a revocation for one would not affect the other.
+The cache key contains everything on which the credential depends, and also the principal. Otherwise principals would
+share a credential: the store's logs could not distinguish them, and a revocation for one would not affect the other.
 """
 
 import asyncio

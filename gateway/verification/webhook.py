@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query a web server about a change, by a signed request.
+"""Query a web server for its verdict on a change, by a signed request.
 
 The signature follows Standard Webhooks 1.0 (https://www.standardwebhooks.com): an HMAC with SHA-256 over the id, the
 time and the body. The response is `{"verdict": "approve", "reject" or "pending", "reasons": [...]}`. Any other response

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conformance kit for additional authorizers (`gateway.access.decisions.authorizers.Authorizer`).
+"""Conformance kit for additional authorizers: checks of the rules that every authorizer must keep.
 
-An authorizer decides by rules of its own, so its author lists results that it must give (`Expected`). The kit checks
-these results, and the rules that every authorizer must keep. It only queries the authorizer and changes nothing.
+An authorizer (`gateway.access.decisions.authorizers.Authorizer`) decides by rules of its own, so its author also lists
+results that it must give (`Expected`). The kit only queries the authorizer and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conformance kit for event sinks (`gateway.events.port.EventSink`). Its user provides a function that reads the sink's
-storage.
+"""Conformance kit for event sinks (`gateway.events.port.EventSink`): checks of the rules that every sink must keep.
 
-No command runs it, because only the author of a sink knows how to read its storage. In a test:
+No command runs it: it needs a function that reads the sink's storage, which only the author of the sink can write. In a
+test:
 
     await check_event_sink(SinkSubject(sink, read))
 """

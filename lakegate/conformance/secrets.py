@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conformance kit for secret stores (`gateway.secret_stores.port.SecretStore`).
+"""Conformance kit for secret stores (`gateway.secret_stores.port.SecretStore`): the rules that every store must keep.
 
 The kit writes a few secrets under new ids and deletes them again. It can run against a store that is in use.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conformance kit for storage providers (`gateway.storage.provider.Provider`).
+"""Conformance kit for storage providers: the rules that every provider must keep (`gateway.storage.provider.Provider`).
 
 The kit works in a new folder of one warehouse and removes it. Use a separate warehouse: the test of vended credentials
 also tries to leave the folder. The kit includes the rules of file clients (`gateway.storage.provider.FileClient`).

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conformance kit for verifiers (`gateway.verification.port.Verifier`).
+"""Conformance kit for verifiers, which approve or reject changes (`gateway.verification.port.Verifier`).
 
-The changes are a new table, commits, drops, renames, a restored table, changes of properties, a document of two
-megabytes, and updates that no version of the protocol has. Only the author's own tests can check which verdict is
-right.
+The kit queries a verifier about a new table, commits, drops, renames, a restored table, changes of properties, a
+document of two megabytes, and updates that no version of the protocol has. Only the author's own tests can check which
+verdict is right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check the rules of guardrails, and the input fields that policies read, without evaluating the policies.
 
-`policies/gateway/main.rego` denies requests for which a guardrail returns an invalid value. It cannot detect a rule
-that is undefined for an input, or a package that no rule reads. This check finds both before deployment.
+A guardrail is a Rego package that can deny or restrict an operation. `policies/gateway/main.rego` denies requests for
+which a guardrail returns an invalid value. It cannot detect a rule that is undefined for an input, or a package that no
+rule reads. This check finds both before deployment.
 
 A condition on a field or an operation that does not exist never holds, so a guardrail with such a condition denies
 nothing. OPA checks fields only for rules with an annotation, and it never checks values of enumerations.

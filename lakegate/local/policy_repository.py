@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create policy repositories. Check and test their policies together with those of the package.
+"""Create repositories for an operator's own policies. Check and test these together with the policies of the package.
 
 OPA reads them from a temporary directory. Messages name the files of the repository. A new repository has a guardrail
-with tests and policy data. An own relationship model is a copy of the package's model with tests. Both have a README
-and an example of a CI workflow.
+(a Rego package that can deny or restrict operations) with tests, and policy data. A repository for an own relationship
+model starts as a copy of the package's model with tests. Both have a README and an example of a CI workflow.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open tables as a trusted service, as itself or on behalf of a user by token exchange.
 
-The service needs `enforcer` on the warehouse to get restricted tables, and `delegate` to act for users. The gateway
-decides by the user's rights and records both identities.
+On the warehouse, the service needs the privilege `enforcer` to get restricted tables, and `delegate` to act for users.
+The gateway decides by the user's rights and records both identities.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scan a restricted table: read files with PyIceberg, and apply the restrictions before a caller gets a batch.
 
-The protocol defines the order: the row filter on original values, then the projections (masks), then the caller's
+The protocol defines the order: first the row filter on original values, then the masks (projections), then the caller's
 filter, which applies to masked values. Columns that only a filter needs are read and then dropped.
 """
 

@@ -2,8 +2,8 @@
 """Governed reads: DataFrames of tables with row filters and masks applied, for one user.
 
 The service loads the table for the user by token exchange. The same load response gives the snapshot, the schema and
-the restrictions, and Spark reads exactly that snapshot. So rows and restrictions belong together, whatever changes
-meanwhile.
+the restrictions, and Spark reads exactly that snapshot. So rows and restrictions belong together, even if the table or
+the rights change meanwhile.
 
 In Spark, user code runs in the process that has the service's token and the object store's keys: Python reaches the
 JVM, and clients of Spark Connect reach it with SQL functions, options and their own code. No DataFrame is a barrier

@@ -2,9 +2,9 @@
 """Compile row predicates to Spark columns.
 
 Predicates are true or false: every test except `is-null` and `is-nan` is false for null and NaN. SQL conditions can
-also be unknown. The compiler moves negations to the tests, where it handles null and NaN explicitly. The rest of the
+also be unknown. The compiler moves negations to the tests, where it handles null and NaN explicitly. Otherwise the
 condition has only AND and OR, for which an unknown operand selects no more rows than a false one. Spark can push such a
-filter to Iceberg. It could not if each test were in a `coalesce`.
+filter to Iceberg, which it could not if each test were in a `coalesce`.
 
 Literals are cast from text with an explicit form, so neither the time zone of the session nor ANSI mode matters.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The door: decide every operation with OpenFGA and OPA, write the audit record, and mint permits."""
+"""The door, the only code that decides operations: it queries OpenFGA and OPA, mints permits, and audits decisions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep the audit record of an admitted request, from the decision until the record is durable."""
+"""Keep the audit record of an admitted request, from the decision until the record is durable in PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Map refused decisions to the errors that callers receive."""
+"""Map refused decisions to the errors that callers receive. Only callers that may see an object get its name."""
 
 from __future__ import annotations
 

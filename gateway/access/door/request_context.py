@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The context of one request at the door: its caller and its admitted operations."""
+"""What the door knows about one request: its caller and the operations that were admitted so far."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe the object of a reference for policies and for the audit: its name in the request, and its id if it
-exists.
+"""Describe the objects of a request for policies and for the audit.
+
+The description has the name in the request, and the id if the object exists.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """References to objects, as requests contain them.
 
-A reference holds names or ids. The resolver finds the row of the object, or no row. The door processes both cases
-alike, so that no response distinguishes an absent object from an invisible one.
+A reference holds names or ids. The resolver finds the row of the object, or no row. The door, which decides the
+request, processes both cases alike, so that no response distinguishes an absent object from an invisible one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of the server's row with its revisions, of projects, and of warehouses."""
+"""The tables of the server, of projects, and of warehouses.
+
+The rows of the server and of warehouses have revisions: random values that change whenever a right may have ended.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read lists, searches, statistics and histories from a replica, which may lag behind the primary.
 
-No decision, credential, precondition or change depends on such a read: these use `Database`. The door filters the lists
-by decisions on the primary.
+No decision, credential, precondition or change depends on such a read: these use `Database`. Decisions on the primary
+determine which rows of a list the caller receives.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints for the tickets of changes that wait for approval."""
+"""Endpoints for tickets, the records of changes that wait for approval."""
 
 from __future__ import annotations
 

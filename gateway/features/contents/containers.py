@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Return the containers of namespaces and tables as objects of the OpenFGA model."""
+"""Return the containers of namespaces and tables, from the project down, as objects of the OpenFGA model."""
 
 from __future__ import annotations
 

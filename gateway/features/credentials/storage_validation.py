@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validate the storage of a warehouse, in particular that vended credentials are confined to one table.
 
-The canary (`gateway/vending/canary.py`) makes the attempts with vended credentials; each of its stages is a check here.
-An unclear response fails the check.
+The canary (`gateway/vending/canary.py`) tries to leave the scope of vended credentials. Each of its stages is a check
+here. An unclear response fails the check.
 
 Until an endpoint has proved to be a store, every failed check takes the same time and returns the same error. Otherwise
-authors of storage profiles could scan the operator's network for open hosts and ports.
-
-A check that Lakekeeper has too has the same name.
+authors of storage profiles could scan the operator's network for open hosts and ports. Checks have the names of
+Lakekeeper's checks where these exist.
 """
 
 import asyncio

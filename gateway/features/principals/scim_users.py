@@ -2,8 +2,8 @@
 """Use cases of SCIM users: an identity provider creates, changes and deactivates its users.
 
 A SCIM user is the gateway's user `<provider>~<subject>`. A setting of the provider names the attribute for the subject.
-The door rejects inactive users, and their grants are not in force (`db/tuples/desired_tuples.py`). The grants stay, and
-are in force again after reactivation.
+Requests of inactive users are refused, and their grants are not in force (`db/tuples/desired_tuples.py`). The grants
+stay, and are in force again after reactivation.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of drift between OpenFGA and the rows, their repairs, and the events of repaired grants."""
+"""Kinds of drift (differences between OpenFGA and the rows), their repairs, and the events of repaired grants."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print the demonstration at the terminal: progress while it runs, and at its end the table of trials."""
+"""Print the demonstration at the terminal: progress while it runs, and at its end the table of trials.
+
+A trial sends a request and shows whether it was permitted.
+"""
 
 from __future__ import annotations
 

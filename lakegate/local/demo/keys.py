@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trials of the demonstration that use the storage key vended for one table.
 
-They call the object store with boto3 and bypass the gateway, as an attacker would.
+A trial sends a request and shows whether it was permitted. These call the object store with boto3 and bypass the
+gateway, as an attacker would.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trials of the demonstration, in order. Each function returns the trials about one subject."""
+"""The trials of the demonstration, in order. A trial sends a request and shows whether it was permitted.
+
+Each function returns the trials about one subject.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maintain a governed copy: a table with the rows and values that one user or role may see, for engines that are not
-trusted.
+"""Maintain a governed copy: a table with what one user or role may see, for engines that are not trusted.
 
 The copy records in each of its snapshots the snapshot of the source that it contains, and a fingerprint of the schema
 and the restrictions. Data and record are one commit, so a killed run leaves a copy that the next run continues. While

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway's own identity in AWS, from the provider chain of botocore.
+"""The gateway's own identity in AWS, from botocore's chain of credential providers.
 
 The chain knows environment variables, web identity files (IRSA), container credentials (ECS, EKS Pod Identity), shared
 files and the instance metadata service, and refreshes keys before they expire. It blocks, so it runs in threads with
