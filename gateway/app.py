@@ -164,7 +164,8 @@ async def _assemble(
     narrowed = open_authorizers(settings.authorizers, database, fga, stack)
     door = build_door(settings, database, fga, reaches, server_id, policies, audit, metrics, narrowed)
     delivery = tuple_delivery(settings, database, fga, metrics, tracer)
-    # Also in read-only maintenance: acknowledged changes must take effect, and drift may give rights without a grant.
+    # The delivery also runs in read-only maintenance: acknowledged changes must take effect, and drift may give rights
+    # without a grant.
     stack.callback(asyncio.create_task(run_delivery(delivery, database), name="outbox").cancel)
     keeper, reconcile = drift_repair(settings, database, fga, delivery, door, metrics)
     watch_drift(settings, metrics, database, fga, keeper, reconcile, stack)

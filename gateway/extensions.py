@@ -55,7 +55,7 @@ def find_extension(group: ExtensionGroup | str, name: str, *, built_in: tuple[st
         raise NoSuchExtension(f"Several installed packages provide {name!r} in the group {group}. Remove all but one.")
     try:
         found = entry.load()
-    except Exception as error:  # a package's own code runs here: whatever it raises, the operator needs its name
+    except Exception as error:  # a package can raise any error, and the operator needs the package's name
         raise NoSuchExtension(f"The extension {name!r} ({entry.value}) cannot be imported: {error!r}.") from error
     if not callable(found):
         raise NoSuchExtension(f"The extension {name!r} ({entry.value}) must be a function, and is not callable.")

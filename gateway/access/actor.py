@@ -167,7 +167,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
             application=application,
             within=project,
             project_token=project is not None,
-            # An engine cannot use administrative rights of a user.
+            # An engine cannot use administrative rights of the user that it acts for.
             instance_admin=instance_admin and engine is None,
             engine=engine,
             subject_proven=subject_proven,

@@ -117,7 +117,7 @@ class Operation:
 
     def questions(self) -> int:
         """Return the number of questions to OpenFGA and OPA that are charged to the caller's share."""
-        # The only part of an operation may be the operation itself.
+        # An operation without parts is its own only part.
         return sum(max(1, len(each.demands())) for each in self.parts() or (self,))
 
     def facts(self) -> Facts:
@@ -199,8 +199,8 @@ class Operation:
         if abstract:
             return
         cls._require_declared()
-        # dataclass(slots=True) would create the class a second time under the same name; plain frozen dataclasses do
-        # not.
+        # `dataclass(slots=True)` would create the class a second time under the same name, and this check would refuse
+        # it. Plain frozen dataclasses do not.
         if cls.__name__ in OPERATIONS or cls.__name__ in UNROUTED:
             raise TypeError(f"operation {cls.__name__} is declared twice")
         cls._register()

@@ -146,7 +146,8 @@ class Ctx:
         try:
             permits = await self.services.door.admit_with(self._context, operation, extra)
         finally:
-            # Requests without a token could otherwise hide slow decisions behind many fast ones.
+            # Only requests with a lease count, so with a token. Otherwise many fast decisions on requests without a
+            # token could hide slow ones.
             if self._lease is not None:
                 self.services.shares.decided(time.perf_counter() - started, questions)
         self._recognize_delegate(operation)
@@ -188,7 +189,8 @@ class Ctx:
             # credentials, and a stored digest must not allow an attacker to test guesses of them.
             digest.update(b"\x00" + (self._header("x-project-id") or "").encode() + b"\x00" + key.bytes)
             if (precondition := self._header("if-match")) is not None:
-                # Only if present, so that other requests keep the digest that older versions recorded.
+                # Added only if the header is present, so that other requests keep the digest that older versions
+                # recorded.
                 digest.update(b"\x00" + precondition.encode())
         begun = await self.services.idempotency.begin(
             RepeatableRequest(

@@ -37,7 +37,7 @@ _MANAGEMENT: Final = "/management/"
 #: Parameters of pages. They have no effect if an endpoint returns the whole list.
 _PAGING: Final = frozenset({"pageToken", "pageSize"})
 
-#: Parameters of the project. They have no effect if the path has the id of an object: its project is known.
+#: Parameters of the project. They have no effect if the path has the id of an object, which determines the project.
 _PROJECT: Final = frozenset({"projectId", "project-id"})
 
 

@@ -134,7 +134,8 @@ def catalog_error(error: Exception, *, catalog_mutation: bool) -> CatalogError:
                 "An internal error occurred. Its error id is in the details and in the gateway's log."
             )
     if catalog_mutation and error_answer.code == 503:
-        # Clients read a 5xx response to a commit as "state unknown" and never delete its files. Nothing was committed.
+        # Clients read a 5xx response to a commit as "state unknown" and never delete its files. Here nothing was
+        # committed, so the status is 429.
         return TooManyRequests(error_answer.message)
     return error_answer
 

@@ -89,7 +89,8 @@ class Latch(ASGIMiddleware):
             raise RuntimeError("Lakegate serves HTTP only")
         method = scope["method"]
         operations: frozenset[type[HttpOperation]] | None = scope["route_handler"].opt.get(OPERATIONS_OF)
-        # Never an id from the client: two requests with one id could not be distinguished in the audit log.
+        # The id of a request is never chosen by the client: the audit log could not distinguish two requests with one
+        # id.
         request_id, client_request_id = str(uuid7()), _client_request_id(scope)
         state = scope["state"]
         state[REQUEST_ID], state[CLIENT_REQUEST_ID] = request_id, client_request_id
@@ -174,7 +175,7 @@ def _release(state: dict[str, Any], status: int) -> RequestLocation:
     try:
         context.abandon(f"answered {status}")
     except AuditUnavailable as lost:
-        # The response was sent, and it is not a success.
+        # The response was sent and is not a success, so a lost record is only logged.
         _log.error("audit.record_lost", status=status, reason=str(lost))
     return context.location
 

@@ -18,7 +18,8 @@ _SAFE: Final[Mapping[str, str]] = {
 }
 #: Value of `Cross-Origin-Opener-Policy`: windows of other origins and the page cannot reference each other.
 ALONE: Final = "same-origin"
-#: The page keeps a reference to windows that it opens, as Swagger UI needs for the identity provider's window.
+#: Value of `Cross-Origin-Opener-Policy`: the page keeps a reference to windows that it opens, as Swagger UI needs for
+#: the identity provider's window.
 OPENS_WINDOWS: Final = "same-origin-allow-popups"
 
 

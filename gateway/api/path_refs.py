@@ -127,7 +127,7 @@ def referenced_views(query: bytes, warehouse: UUID, longest: int) -> list[ViewRe
 def _fields(kind: type[Ref]) -> Callable[[PathParameters], Ref]:
     """Return a function that reads the fields of a reference from the path parameters `in_path`."""
     hints = get_type_hints(kind)
-    # Every concrete reference is a dataclass, and the base class is none.
+    # Every concrete reference is a dataclass. Only the base class `Ref` is none.
     declared = fields(cast(Any, kind))
     kinds = {name: hints[each.name] for each, name in zip(declared, kind.in_path, strict=True)}
 

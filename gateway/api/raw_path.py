@@ -82,7 +82,8 @@ def decode_path(raw: bytes) -> str:
             raise BadRequestException(f"A name in the path must not be '.' or '..'.{hint}")
         segments.append(text)
     decoded = "/".join(segments)
-    # Checked after decoding, as the router sees it: any character of the path can be percent-encoded.
+    # The path is checked after decoding, in the form that the router sees: any character of a path can be
+    # percent-encoded.
     if decoded.startswith("/management/") and "/columns//" in decoded:
         raise BadRequestException(f"The name of the column in the path is empty.{_ALSO_KNOWN}")
     return decoded

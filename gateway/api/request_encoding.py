@@ -71,7 +71,8 @@ class _GzipBody:
             self._packed, self._arrived = message.get("body", b""), not message.get("more_body", False)
             self._is_empty = self._is_empty and not self._packed
         else:
-            # Pieces of one message need no waiting, and would hold up the other requests of the process.
+            # The next piece of a message needs no waiting. Without this pause, the pieces would hold up all other
+            # requests of the process.
             await asyncio.sleep(0)
         piece = self._inflate()
         self._charge(len(piece))

@@ -22,7 +22,7 @@ from gateway.iceberg.errors import CatalogError, NoSuchWarehouseException, Prefi
 _GIVEN_NAME: Final = "warehouse_name"
 #: The first segment that can be the prefix: `/catalog/v1/{prefix}/…`, `/lakekeeper/v1/{prefix}/…`.
 _FIRST_SEGMENT: Final = 3
-#: No warehouse has a longer name.
+#: Maximum length of the name of a warehouse.
 _LONGEST_NAME: Final = 128
 
 
@@ -41,7 +41,7 @@ async def resolve_prefix(request: Request[Any, Any, Any], services: Services, ac
             "The prefix in the path must be the id of a warehouse, as GET /v1/config returns it, or its name. "
             f"A name has at most {_LONGEST_NAME} characters."
         )
-    # Several headers name no project: an id contains no comma.
+    # If the header is sent several times, the joined text is no project: an id contains no comma.
     project = ", ".join(request.headers.getall("x-project-id", [])) or actor.within or services.default_project_id
     if project is None:
         raise ProjectIdMissing(
@@ -50,7 +50,7 @@ async def resolve_prefix(request: Request[Any, Any, Any], services: Services, ac
         )
     id = str(await services.warehouse_names.id_of(WarehouseNameRef(project, name), actor))
     request.scope["state"][_GIVEN_NAME] = name
-    # A new dict: the router caches its own by path, and the next request with this path would get the id.
+    # A new dict, because the router caches its own dict by path: the next request with this path would get the id, too.
     request.scope["path_params"] = {**request.path_params, "prefix": id}
     request.scope["path"] = _with_id(request.scope["path"], name, id)
 

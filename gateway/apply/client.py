@@ -147,7 +147,7 @@ class Api:
             if answer.status_code not in _RETRIED or attempt == _ATTEMPTS:
                 break
             time.sleep(_wait(answer.headers.get("retry-after"), attempt))
-        # A redirection is not followed, so a redirected change is not made.
+        # A redirect is not followed, and is an error: the change was not made.
         if not answer.is_success:
             raise ApiError(method, path, answer.status_code, _message(answer))
         self.notes += notes_of(answer.headers)
@@ -177,7 +177,7 @@ def _wait(retry_after: str | None, attempt: int) -> float:
 def _message(answer: httpx2.Response) -> str:
     try:
         error = answer.json()["error"]
-        # The reasons of a failed storage check are only here.
+        # Only the member `stack` contains the reasons of a failed storage check.
         details = [line for line in error.get("stack", ()) if not line.startswith("Error ID")]
         return "\n  ".join((f"{error['type']}: {error['message']}", *details))
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -47,7 +47,7 @@ class DataPolicies(Noun):
             for each in problems_of(entry.definition, None):
                 steps = (int(step) if step.isdigit() else step for step in each.pointer.split("/")[1:])
                 raise to.source.error((*path, "definition", *steps), f"{each.problem}.")
-            # Answers of the gateway have the usual form of a UUID.
+            # The ids are converted to the usual form of a UUID, as in responses of the gateway.
             fields["definition"] = msgspec.to_builtins(with_roles(entry.definition, usual_id))
         return fields
 
@@ -128,7 +128,7 @@ def readable(definition: Any, names: Mapping[str, str], wanted: Any | None) -> A
 
     def name(role: str) -> str:
         known = names.get(role, role)
-        # A name in the form of a UUID would be read as an id.
+        # If the name has the form of a UUID, the id is returned, because the name would be read as an id.
         return role if role in kept or is_uuid(known) else known
 
     return msgspec.to_builtins(with_roles(found, name))

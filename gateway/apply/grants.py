@@ -144,7 +144,8 @@ class Grants(Noun):
             "privilege": privilege,
             **principal_of(principal),
             **({} if until is None else {"expires-at": until.isoformat()}),
-            # Grantors with different limits have no common form in the file; without it apply keeps them.
+            # If grantors have given different limits, the file cannot state them. Without `acts-for`, apply keeps the
+            # limits.
             **({"acts-for": limits} if isinstance(limits, dict) else {}),
             **({} if resource.fields["reason"] is None else {"reason": resource.fields["reason"]}),
         }

@@ -78,7 +78,8 @@ class Tabulars(Noun):
     fields, can_be_complete = ("protected",), False
     requests: ClassVar[Mapping[str, tuple[str, str]]] = {"protected": PROTECTION}
     contents: tuple[Noun, ...] = (GRANTS, ATTACHMENTS)
-    #: The ids are in the entries of the list, and its path is below another root.
+    #: True for generic tables: the path of their list is below `/lakekeeper/`, and the entries of the list contain the
+    #: ids.
     _generic: ClassVar[bool] = False
 
     def rows(self, session: Session, on: Address) -> Iterator[Row]:
@@ -182,7 +183,7 @@ class Namespaces(Noun):
         body = {"namespace": list(address.levels), "properties": below(_PROPERTIES, desired.fields)}
         made = session.api.change("POST", f"{session.located.catalog(address)}/namespaces", body)
         session.located.add(address, made["properties"]["namespace_id"])
-        # A new namespace is neither protected nor managed.
+        # A new namespace is neither protected nor managed, so only settings that are true need a request.
         self.update(session, desired, {name: desired.fields[name] for name in self.fields if desired.fields.get(name)})
 
     def update(self, session: Changing, desired: Resource, changed: Mapping[str, Any]) -> None:

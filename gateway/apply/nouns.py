@@ -68,7 +68,8 @@ class Collector:
             raise self.source.error(
                 (*path, "role"), "a role on the server is given by its UUID, because names are per project."
             )
-        # Responses of the gateway have UUIDs in canonical form. Another form would look like another role.
+        # The id is converted to the canonical form of a UUID, as in responses of the gateway. Another form would look
+        # like another role.
         return f"role:{usual_id(given.role or '')}"
 
     def uuid(self, path: Path, id: str | None) -> str | None:
@@ -90,9 +91,10 @@ class Noun:
     member: ClassVar[str]
     fields: ClassVar[tuple[str, ...]] = ()
     new: ClassVar[Mapping[str, Any]] = {}
-    #: Fields that are changed by a separate request: (its path, the field of its body). The requests have this order.
+    #: Fields that a separate request changes: {field: (path of the request, field of its body)}. The requests are sent
+    #: in this order.
     requests: ClassVar[Mapping[str, tuple[str, str]]] = {}
-    #: One field of the file declares all fields whose names begin with such a prefix.
+    #: One field of the file declares all fields whose names begin with one of these prefixes.
     open_prefixes: ClassVar[tuple[str, ...]] = ()
     #: True if the letter case of names is ignored.
     folded: ClassVar[bool] = False

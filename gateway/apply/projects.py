@@ -87,7 +87,7 @@ class Roles(Noun):
         address = desired.address
         fields = {**session.present.resources[address].fields, **desired.fields}
         if "name" in changed or "description" in changed:
-            # A request without a description would remove the current one.
+            # The request contains both fields: without a description, it would remove the current description.
             body = {name: fields[name] for name in ("name", "description")}
             session.change("POST", address, "", self.body(session, address, body))
         if "provider-id" in changed or "source-id" in changed:
@@ -125,7 +125,8 @@ class Projects(Noun):
             if (row := next((each for each in listed if names.items() <= each.items()), None)) is None:
                 continue
             if (other := reading.located.address(Kind.PROJECT, row["project-id"])) is not None:
-                # With pruning, the lists under each name would remove what those under the other name declare.
+                # With pruning, the lists under one name of the project would remove what the lists under its other name
+                # declare.
                 raise Ambiguous(f"{other} and {project.address} are the same project. Name it in one way in all files.")
             reading.add(Resource(project.address, {"name": row["project-name"]}, id=row["project-id"]))
             self.read_contents(reading, project.address)

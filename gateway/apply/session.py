@@ -177,7 +177,7 @@ class Reading(Session):
         if on.kind is Kind.SERVER or by_id in self.wanted.resources:
             return by_id
         name = self.located.role_names(on.within(Kind.PROJECT)).get(id, id)
-        # A name in the form of a UUID would be read as an id.
+        # If the name has the form of a UUID, the id is returned, because the name would be read as an id.
         return by_id if is_uuid(name) else Address(kind, f"{before}role:{name}", on)
 
 

@@ -13,7 +13,7 @@ from gateway.apply import ApplyError
 
 Path = tuple[str | int, ...]
 
-#: Nested aliases can make a small file very large.
+#: Maximum number of values in a file: nested aliases can make a small file very large.
 _MOST_VALUES = 500_000
 
 _MERGE, _TIMESTAMP = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:timestamp"
@@ -95,7 +95,7 @@ def _value(
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                # The text of a list with aliases could exhaust memory.
+                # A key that is a list is refused: with aliases, the text of the list could exhaust memory.
                 raise InvalidSource(f"{name}, line {line}: a key must be a text.")
             key = str(key_node.value)
             if key in found:

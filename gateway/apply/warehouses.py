@@ -110,7 +110,8 @@ class Warehouses(Noun):
             raise IncompleteWarehouse(f"{change.address} does not exist, and its creation needs `storage`.")
         changes_storage = any(each.name.startswith(_STORAGE) for each in change.fields)
         has_credential = present is not None and present.fields.get("credential") is not None
-        # The request replaces both. Without a credential it would remove the current one.
+        # One request replaces the profile and the credential. Without a credential, it would remove the current
+        # credential.
         if changes_storage and has_credential and spec.credential is None:
             raise IncompleteWarehouse(
                 f"{change.address}: a change of `storage` needs `credential` too. They are stored together."
@@ -129,7 +130,8 @@ class Warehouses(Noun):
             project=session.located.project(address),
         )
         session.located.add(address, made["warehouse-id"])
-        # Requests for the values of a new warehouse could need a right that its creator lacks.
+        # Fields with the values of a new warehouse are left out: a request for them could need a right that its creator
+        # lacks.
         rest = without_defaults(desired.fields)
         done = (*_OF_CREATION, "name", "credential")
         self.update(session, desired, {k: v for k, v in rest.items() if k not in done and not k.startswith(_STORAGE)})
@@ -199,7 +201,7 @@ def _queue_fields(api: Api, warehouse: str) -> dict[str, Any]:
 def warehouse_settings(warehouse: Resource) -> dict[str, Any]:
     """Return the fields of a warehouse in the form of the file, with defaults, without the credential."""
     fields = {name: value for name, value in warehouse.fields.items() if not name.startswith((_STORAGE, _QUEUES))}
-    # The gateway never returns secrets.
+    # The gateway never returns secrets, so the credential of the file cannot be compared.
     del fields["credential"]
     stored = {name: value for name, value in warehouse.fields.items() if value is not None}
     return {**fields, "storage": below(_STORAGE, stored), "task-queues": below(_QUEUES, stored)}

@@ -118,7 +118,7 @@ def open_read_pool(
         asyncpg_url(url),
         pool_size=settings.pg_read_pool_connections,
         acquire_timeout=settings.pg_acquire_timeout,
-        # Shorter than on the primary, because the primary runs the query after the timeout.
+        # Shorter than on the primary: after this timeout, the primary runs the query.
         statement_timeout=5.0,
         tls=for_postgres(settings.postgres_tls_mode(url), trust, settings.pg_ssl_root_cert),
         read_only=True,

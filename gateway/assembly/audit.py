@@ -71,7 +71,7 @@ async def start_audit_tasks(
         )
         send = traced_export(await stack.enter_async_context(collector), tracer)
         export = AuditExport(of_tasks, send, every=audit.seal_interval, observer=metrics.audit_export)
-        # Requests do not need it, so an outage of the collector keeps the gateway in service.
+        # Requests do not need the export, so an outage of the collector keeps the gateway in service.
         health.register("audit", "otlp", export.check, required=False)
         tasks["audit export"] = export.run()
     for name, work in tasks.items():

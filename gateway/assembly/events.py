@@ -105,7 +105,7 @@ def start_events(
     for name, sink in events.sinks.items():
         pace = Pace(
             batch=sink.batch_size,
-            # A sink may send the events of a batch one after another.
+            # A sink may send the events of a batch one after another, each with the whole timeout.
             call=sink.timeout * (sink.batch_size + 1),
             min_backoff=events.min_backoff,
             max_backoff=events.max_backoff,
@@ -119,7 +119,7 @@ def start_events(
         events.sink_names(),
         observer=observer,
         retention=timedelta(seconds=events.retention),
-        # All workers of a gateway have the same parent.
+        # All worker processes of a gateway have the same parent, so its process id identifies the gateway.
         gateway=f"{socket.gethostname()} {os.getppid()}",
         sessions=sessions,
     )
@@ -141,7 +141,7 @@ def _open_sessions(settings: Settings, trust: Trust, stack: AsyncExitStack) -> D
     """
     sessions = Database(
         asyncpg_url(settings.write_url()),
-        # `Database` opens up to twice as many.
+        # `Database` opens up to twice as many connections as `pool_size`.
         pool_size=(len(settings.events.sinks) + 2) // 2,
         acquire_timeout=settings.pg_acquire_timeout,
         tls=for_postgres(settings.postgres_tls_mode(), trust, settings.pg_ssl_root_cert),

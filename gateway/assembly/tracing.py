@@ -81,7 +81,8 @@ class TracedApplication:
                 await self._app(scope, receive, send)
             finally:
                 if is_recording():
-                    # The router sets the template. It names the parameters of the path, not their values.
+                    # The router sets the template, which contains the names of the path parameters and not their
+                    # values.
                     route = scope.get("path_template") or ""
                     annotate({"http.route": route, "url.scheme": scope.get("scheme", "http")})
 

@@ -138,7 +138,7 @@ def open_provided_verifier(kind: str, name: str, options: Sequence[str]) -> Veri
     opener: Callable[..., Any] = find_extension(ExtensionGroup.VERIFIERS, kind, built_in=BUILT_IN)
     try:
         verifier = opener(name, given)
-    except Exception as error:  # a package's own code runs here: whatever it raises, the operator needs its name
+    except Exception as error:  # a package can raise any error, and the operator needs the package's name
         raise NoSuchExtension(f"The verifier {kind!r} cannot be opened: {type(error).__name__}: {error}") from error
     parts = all(callable(getattr(verifier, part, None)) for part in ("concerns", "verify", "close"))
     if not parts or getattr(verifier, "name", None) != name:

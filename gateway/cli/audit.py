@@ -81,7 +81,7 @@ def export(output: Path, after: int) -> None:
             raise
         raise click.ClickException(f"{output} is not complete: {fault}") from None
     click.echo(f"exported records: {done.records}")
-    # Without new records after `--after`, an export is complete.
+    # Without new records after `--after`, the export is complete and not an error.
     if not done.last:
         _nothing_sealed("Nothing is sealed, so the file contains no record.")
     click.echo(str(done.last))

@@ -97,7 +97,7 @@ def probe(
             output = run(table)
             # A part of a longer output proves nothing: the rest could show hidden values.
             body = {"output": output if len(output) <= MAX_OUTPUT else ""}
-            # Within the block: the canary is dropped only when the probe is closed.
+            # Sent inside of the block, at whose end the canary is dropped: the probe must be closed before.
             state = api.send("POST", f"{path}/{challenge['id']}/result", body=body).json()
     except EngineNotReached as error:
         click.echo(f"{error}. No result was posted.", err=True)

@@ -23,7 +23,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: A token that expires within this many seconds is renewed before it is printed.
 _TOO_SHORT = 60.0
-#: Seconds that a renewal may take, and that another command waits for the lock; the latter must be longer.
+#: Seconds that a renewal may take, and seconds that another command waits for the lock. The wait must be longer.
 _RENEWAL, _WAIT = 30.0, 45.0
 
 
@@ -149,7 +149,7 @@ def _keyring() -> Keyring | None:
         return None
     try:
         backend = keyring.get_keyring()
-        # A backend queries the system for its priority, and can raise any error.
+        # To compute its priority, a backend queries the system, which can raise any error.
         return backend if backend.priority >= 1 else None
     except Exception as error:
         _print_code(f"the system's keyring cannot be used ({type(error).__name__}); a file is used instead")

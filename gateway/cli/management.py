@@ -164,7 +164,7 @@ def warehouse_named(api: Management, place: str, name: str) -> Warehouse:
     An unknown warehouse ends the command.
     """
     warehouses = api.send("GET", "/warehouse", query={"warehouseStatus": "active"}).json()["warehouses"]
-    # As in paths, a text in the form of a UUID is always an id: another warehouse can have it as its name.
+    # As in paths, a text in the form of a UUID is always an id, even if another warehouse has this text as its name.
     member, wanted = ("name", name) if (id := as_uuid(name)) is None else ("id", id)
     for each in warehouses:
         if each[member] == wanted:

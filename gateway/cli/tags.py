@@ -162,7 +162,7 @@ def _tag_path(at: Mapping[str, Any], name: str) -> str:
 
 
 _MOST_COLUMNS = 1_000
-#: Rows that are read of a table: more would transfer much from its store.
+#: Maximum number of rows that are read of a table: more rows would transfer much data from its store.
 _ROWS_OF_TABLES = 1_000
 _ROWS_OF_BATCHES = 1_000
 _PARQUET = b"PAR1"

@@ -129,7 +129,8 @@ def _present(name: str, project: str | None, gateway: str | None, token: str | N
     with exit_on_errors(), client_of(gateway, token) as api:
         query = {"warehouseStatus": "active,inactive"}
         rows = api.get(f"{MANAGEMENT}/warehouse", project=project, query=query)["warehouses"]
-        # As in paths, a text in the form of a UUID is always an id: another warehouse can have it as its name.
+        # As in paths, a text in the form of a UUID is always an id, even if another warehouse has this text as its
+        # name.
         member, wanted = ("name", name) if (id := as_uuid(name)) is None else ("id", id)
         row: Mapping[str, Any] | None = next((each for each in rows if each[member] == wanted), None)
         if row is None:
@@ -157,7 +158,8 @@ def _desired(present: Resource, stated: Mapping[str, str]) -> Resource:
     content = {"projects": [{"id": project, "name": project, "warehouses": [entry]}]}
     source = Source("the options", content, {})
     try:
-        # A stated credential is always stored again: the current one cannot be compared.
+        # A credential in the file is always stored again, because the gateway does not return the current credential
+        # for a comparison.
         state = desired_state([(source, read_document(source))], now=datetime.now(UTC), rotate=True)
     except InvalidSource as error:
         raise InvalidSource(str(error).replace("projects[0].warehouses[0].", "--")) from None

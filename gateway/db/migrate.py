@@ -90,19 +90,19 @@ async def _lock(connection: AsyncConnection, waits: Callable[[], None]) -> None:
 
 
 def _upgrade(connection: Connection) -> None:
-    # Only migrations need Alembic, which uses as much memory as a worker's cache.
+    # Imported here: only migrations need Alembic, which uses as much memory as a worker's cache.
     from alembic import command
     from alembic.migration import MigrationContext
 
     found = MigrationContext.configure(connection).get_current_revision()
-    # It ends the transaction of the read: each migration has a transaction of its own.
+    # The rollback ends the transaction of the read: each migration has its own transaction.
     connection.rollback()
     if found is not None and found not in _known():
         raise SchemaMismatch(_foreign(found))
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
-    # A restored or repaired database of the newest revision may lack some. Nothing is done if it does not.
+    # A restored or repaired database of the newest revision may lack some functions. If it lacks none, nothing changes.
     install_functions(connection)
 
 

@@ -79,7 +79,7 @@ class KafkaSink:
         for event in run:
             outcome = outcomes.get(event.id, "no acknowledgement in time")
             if outcome is not None and not _is_too_large(outcome):
-                self._producer = None  # its queue may still have messages, which must not be sent later
+                self._producer = None  # its queue may still contain messages, which must not be sent later
                 raise self._unavailable(outcome)
         for event in run:
             if outcomes[event.id] is not None:

@@ -65,7 +65,7 @@ class NatsSink:
                 await self._drop()
                 raise
             except asyncio.CancelledError:
-                await self._drop()  # an acknowledgement may arrive later, so the connection is not used again
+                await self._drop()  # an acknowledgement may arrive later, so this connection is not used again
                 raise
 
     async def check(self) -> None:

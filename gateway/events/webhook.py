@@ -21,11 +21,12 @@ from gateway.events.port import Event, EventRefused, SinkUnavailable
 _MOST_BYTES: Final = 65_536
 """Limit of the bytes of a response that are read, so that its connection can be used again. The rest is not wanted."""
 
-#: Statuses that say that this event will never be accepted: the body is too large or not understood.
+#: HTTP statuses by which the receiver reports that it will never accept this event: the body is too large or not
+#: understood.
 _REFUSED: Final = frozenset({400, 413, 415, 422})
 
 
-#: Limit of the data in one request with several events. Many web servers refuse bodies of more than 1 MiB.
+#: Maximum size of the events in one request. Many web servers refuse bodies of more than 1 MiB.
 _BATCH_BYTES: Final = 512 * 1024
 
 
@@ -77,7 +78,8 @@ class WebhookSink:
                 else:
                     sent += await self._send_one(events[sent])
             except SinkUnavailable as error:
-                # A server that limits its rate never accepts a whole batch.
+                # The events that were stored are reported, so that a retry starts after them: a server that limits its
+                # rate may never accept all events at once.
                 error.stored = sent
                 raise
 
@@ -102,7 +104,8 @@ class WebhookSink:
                     raise
                 break
         ids = " ".join(str(event.id) for event in events[: len(bodies)])
-        # A retry with other events is another message, so the receiver must not take it for a duplicate.
+        # The id is derived from the events. A retry with other events is another message, and not a duplicate for the
+        # receiver.
         status = await self._post(uuid5(NAMESPACE_OID, ids), b"[" + b",".join(bodies) + b"]", BATCH_CONTENT_TYPE)
         if status not in _REFUSED:
             return len(bodies)
@@ -114,7 +117,8 @@ class WebhookSink:
         """Send a signed message. Return a status that means success or refusal. Raises SinkUnavailable for any other
         status.
         """
-        # A retry has a new timestamp, because receivers reject old ones. The id is the same, so they find duplicates.
+        # A retry has a new timestamp, because receivers reject old timestamps. It has the same id, so receivers find
+        # duplicates.
         timestamp = int(self._clock())
         headers = {
             "content-type": content_type,

@@ -17,7 +17,8 @@ from gateway.iceberg.errors import InvalidPaginationToken
 Place = TypeVar("Place")
 Row = TypeVar("Row")
 
-# The number of rows of one read. A list without a page size is read in larger blocks, and checked in one call.
+# The number of rows of one read. A list without a page size reads larger blocks, and checks all rows of a block in one
+# call.
 FETCH = 1000
 _FETCH_OF_ALL = 10_000
 

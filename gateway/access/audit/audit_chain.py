@@ -186,7 +186,8 @@ class ChainVerifier:
         below = self._removed_below
         if below is None or len(records) >= block.count or block.first.int >= below.int:
             return False
-        # Earlier versions sealed records of two months in one block. It keeps the records of the later month.
+        # Earlier versions sealed records of two months in one block. If retention has removed the first month, the
+        # block keeps the records of the second month.
         return bool(records) == (block.last.int >= below.int) and all(each.id.int >= below.int for each in records)
 
 

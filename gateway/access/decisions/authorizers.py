@@ -86,7 +86,8 @@ class NarrowedRelationships:
         if len(answers) != len(questions):
             # The caller rejects a wrong number of results.
             return answers
-        # A yes to `can_be_subject` restricts the caller, so an authorizer that refuses it would allow more.
+        # A yes to `can_be_subject` restricts the caller. Authorizers cannot refuse it, because the refusal would allow
+        # more.
         positions = [
             position
             for position, (question, answer) in enumerate(zip(questions, answers, strict=True))
@@ -114,7 +115,7 @@ class NarrowedRelationships:
                 answers = await authorizer.check(actor, questions, now=now)
         except (DecisionEngineUnavailable, DatabaseUnavailable):
             raise
-        except Exception as error:  # an extension's own code: whatever it raises must deny, and name the extension
+        except Exception as error:  # an extension can raise any error, which must deny and name the extension
             raise DecisionEngineUnavailable(
                 f"The authorizer {authorizer.name!r} did not answer ({type(error).__name__})."
             ) from error

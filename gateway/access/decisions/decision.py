@@ -225,7 +225,8 @@ def undelegated(decision: Decision, answers: Sequence[DemandAnswer], refusal: De
         return decision
     first = next((answer.demand for answer in answers if answer.demand.required), None)
     outcome = Outcome.FORBIDDEN if first is None else Outcome.HIDDEN
-    # Reasons are sent with a 403, and would tell the engine that the user is an administrator.
+    # FORBIDDEN gets no limit: a 403 contains the reasons, which would tell the engine that the user is an
+    # administrator.
     limit = () if first is None or refusal.limit is None else (refusal.limit,)
     return Decision(outcome, DeterminedBy.OPENFGA, refusal.failure, first, limit)
 

@@ -136,7 +136,8 @@ class HypotheticalChecks:
                 resolver=self._resolver,
                 engines=self._engines,
                 room=self._lane_slot(permit),
-                # A user's statement waits for the checks of its engine, and the engine soon times out.
+                # Only checks for a user are paced: if an engine checks, a user's statement waits for the result, and
+                # the engine soon times out.
                 paced=_lane(permit) is Lane.USER,
                 guardrails=guardrails,
             )

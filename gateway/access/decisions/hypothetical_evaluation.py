@@ -103,14 +103,15 @@ async def evaluate_checks(
             questions = questions_about(some, resolution)
             async with asyncio.TaskGroup() as both:
                 allowing = both.create_task(engines.allowed(request))
-                # The expiries of `known` are those after its own time. Revisions of warehouses are older than that.
+                # Checked at the time of `known`, because it contains the expiries after that time. The revisions of
+                # warehouses are older.
                 relating = both.create_task(engines.check(actor, questions, known.now, pin_of(known), paced=paced))
         for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
             there = resolution.get(hypothetical[index].on) is not None
             # The check is sent for an inactive warehouse too: the duration must not disclose an invisible warehouse.
             there = there and not _is_in_inactive_warehouse(hypothetical[index], resolution)
-            # The door refuses deactivated users, whatever tuples OpenFGA still has for them. An obligation that nothing
-            # enforces at a scan is a no, because a yes would disclose all of the data.
+            # The door refuses deactivated users, whatever tuples OpenFGA still has for them. If no component enforces
+            # an obligation at a scan, the result is False, because True would disclose all of the data.
             obligations = policy.obligations
             if guardrails is not None and isinstance(resolution.get(hypothetical[index].on), ResolvedTable):
                 guardrails[index] = policies_of(obligations)

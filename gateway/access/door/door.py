@@ -61,7 +61,7 @@ from gateway.spans import annotate, known_trace_id, spanned
 Op = TypeVar("Op", bound=Operation)
 Extra = TypeVar("Extra", bound=Operation)
 
-#: Later than the end of any grant (`gateway.features.grants.grant_requests.LAST_END`).
+#: A time after the end of any grant (`gateway.features.grants.grant_requests.LAST_END`).
 _FOR_EVER = datetime(9000, 1, 1, tzinfo=UTC)
 
 #: Errors that are answers of the door, not failures.

@@ -28,7 +28,8 @@ class PendingAudit:
         self._sink = sink
         self.durability = durability
         self.settled = False
-        #: Returns further changes of the transaction, for their events. Without a sink it is not called.
+        #: Function that returns further changes of the transaction, for their events. It is not called if no event sink
+        #: is configured.
         self.further_changes: Callable[[], FurtherChanges] | None = None
         if durability is Durability.BUFFERED:
             sink.buffer(record)
@@ -78,6 +79,7 @@ class PendingAudit:
         """Buffer the record of an admitted request that failed afterwards, with the error."""
         if not self.settled:
             self.add_details(result="failed", error=error)
-            # It gets an id of its own: a transaction without a response may have committed the first record.
+            # The record of the failure gets a new id: the transaction may have committed the first record although its
+            # response was lost.
             self._sink.buffer(msgspec.structs.replace(self._record, id=uuid7()))
             self.settled = True

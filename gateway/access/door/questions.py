@@ -51,7 +51,7 @@ def placeholder_key(ref: Ref) -> ObjectKey:
     Equal questions are sent only once. With one common key, several absent objects would cost less than several
     invisible ones, and the duration would tell them apart.
     """
-    # The ids of rows are UUIDs of version 4 or 7; this id has no version.
+    # The ids of rows are UUIDs of version 4 or 7. This id has no version, so no row has it.
     return ObjectKey(ref.type, UNUSED_ID[:-12] + sha256(repr(ref).encode()).hexdigest()[:12])
 
 
@@ -193,6 +193,7 @@ def answer_of(demand: Demand, resolution: Resolution, yes: set[Question]) -> Dem
     visible = holds or visible_by is None or Question(visible_by, key) in yes
     row = resolution.get(demand.on)
     partly = not holds and demand.restricted is not None and Question(demand.restricted, key) in yes
-    # A stand-in inherits relations from its containers, but an absent object has no rights.
+    # The check for an absent object used a stand-in, which inherits relations from its containers. But no caller has
+    # rights on an absent object.
     there = row is not None
     return DemandAnswer(demand, row, there and visible, there and holds, there and visible and partly)

@@ -22,7 +22,7 @@ def refusal_of(context: RequestContext, operation: Operation, decision: Decision
     """Return the error for a refused decision. It names an object only to callers that may see it."""
     if decision.outcome is Outcome.UNAVAILABLE:
         refusal = unavailable(operation.is_catalog_mutation())
-        # Callers over HTTP do not see it. A command of the operator prints it.
+        # HTTP responses do not contain the cause. Commands of the operator print it.
         refusal.__cause__ = decision.outage
         return refusal
     ref = decision.refused.on if decision.refused is not None else None

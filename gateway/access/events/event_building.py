@@ -226,7 +226,7 @@ def _drafts(
                 declared = replace(declared, kind=detail.get(declared.kind_in, ""))
             if replaced := detail.get(declared.replaces):
                 yield _draft(operation, replace(declared, type="dropTable"), resolution, replaced)
-            # A task may find that its object was restored or removed, and then changes nothing.
+            # A task that finds that its object was restored or removed changes nothing, and has no event.
             if isinstance(operation, ChangeOperation) or new:
                 yield _draft(operation, declared, resolution, new)
         case EventPerTarget(targets=field):

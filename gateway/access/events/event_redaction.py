@@ -29,7 +29,8 @@ _KEY_OF_ROWS: Final = re.compile(
     r"|order|row|record|shard)[-_. ]?key$",
     re.IGNORECASE,
 )
-#: Every name of a secret contains one of these, ignoring letter case. `\\u` can write each of them in another way.
+#: Every name of a secret contains one of these, ignoring letter case. The escape `\\u` can spell any of these in
+#: another way.
 _HINTS: Final = (
     *(b"secret", b"pass", b"pwd", b"token", b"credential", b"authorization", b"cookie", b"signature", b"key"),
     *(b"connection", b"\\u"),
@@ -37,7 +38,8 @@ _HINTS: Final = (
     *(b"@", b"sig="),
 )
 
-#: The password in a URL: `jdbc:postgresql://user:password@host`. A user alone stays: `scheme://container@account`.
+#: The password in a URL: `jdbc:postgresql://user:password@host`. A user without a password stays:
+#: `scheme://container@account`.
 _PASSWORD: Final = re.compile(r"(?<=://)([^\s/:@\"']*):[^\s/@\"']+@")
 #: A parameter of a URL, a signed URL or a connection string.
 _PARAMETER: Final = re.compile(r"(^|[?&;])([^\s?&;=]{1,128})=([^\s&;\"']+)")

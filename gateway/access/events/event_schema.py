@@ -36,7 +36,8 @@ from gateway.iceberg.wire import RenameRequest
 SCHEMA_FILE: Final = Path(__file__).resolve().parents[3] / "docs" / "events.schema.json"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE: Final = "#/$defs/{name}"
-#: Changes of columns are events of their tables. The objects of the others are in no relationship.
+#: Columns are left out, because changes of columns are events of their tables. The further objects are not in the
+#: relationship model.
 _OBJECTS: Final = (
     *(type.value for type in ObjectType if type is not ObjectType.COLUMN),
     "scim_user", "scim_group", "authorization_model",
@@ -85,7 +86,8 @@ def declared_types() -> dict[str, list[tuple[EventData, Any]]]:
         MODEL_RECORDED: [(EventData.BODY, ModelData)],
         MODEL_ACTIVATED: [(EventData.BODY, ModelData)],
         POLICY_LOST: [(EventData.FACTS, NoneType)],
-        # The rename of a view has null, as in the reference system. A move of its namespace states both names.
+        # The event of a renamed view has null as its data, as in the reference system. The event of a move of its
+        # namespace has both names.
         "renameView": [(EventData.BODY, RenameRequest)],
     }
     for operation in sorted((*OPERATIONS.values(), *UNROUTED.values()), key=lambda each: each.__name__):

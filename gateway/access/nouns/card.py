@@ -48,7 +48,7 @@ class ResolvedInProject(Resolved, frozen=True, kw_only=True):
         return self.project_id
 
 
-# Inside of the class, `type` is a field.
+# Aliases, because `type` is a field inside of the class.
 _Row: TypeAlias = type[Resolved]
 _Reference: TypeAlias = type[Ref]
 _Error: TypeAlias = type[CatalogError]

@@ -66,7 +66,8 @@ IN_PROJECTS: Final = tuple(_target(card, card.in_bodies) for card in _CARDS_IN_P
 IN_PROJECTS_BY_TYPE: Final = tuple(_target(card, card.type.value.replace("_", "-")) for card in _CARDS_IN_PROJECTS)
 
 TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)
-#: These targets also find dropped tables that can be restored: their grants are restored with them.
+#: These targets also find dropped tables that can be restored, because the grants of a table are restored with the
+#: table.
 KEPT_TABULARS: Final = (
     replace(TABLE, on=InPathDropped[TableRef]),
     replace(VIEW, on=InPathDropped[ViewRef]),

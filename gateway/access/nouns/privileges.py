@@ -128,7 +128,8 @@ class Privilege(StrEnum):
 
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every
-#: privilege that makes its object visible is one: `manage_storage` shows the warehouse, so it shows the project too.
+#: privilege that makes its object visible is in this set: `manage_storage` shows the warehouse, so it shows the project
+#: too.
 TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
     {
         Privilege.DESCRIBE,
@@ -141,8 +142,8 @@ TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
     }
 )
 
-#: Privileges that are meant to bind the owners and grant managers of the object. Only principals that secure the
-#: project grant them.
+#: Privileges that restrict even the owners and grant managers of the object. So only principals that may secure the
+#: project can grant them.
 BINDING: frozenset[Privilege] = frozenset(
     {
         Privilege.DELEGATE,

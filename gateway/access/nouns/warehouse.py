@@ -131,7 +131,7 @@ TABLE = Card(
     },
 )
 
-#: Columns have no references and no rows of their own: they are found by the table.
+#: Columns have no references and no rows of their own. They are found through the table.
 COLUMN = Card(
     type=ObjectType.COLUMN,
     row=ResolvedTable,

@@ -30,7 +30,8 @@ from gateway.access.nouns.server import ServerRef, UserRef
 from gateway.access.operation import Audience, PublicAudience, ReadOperation
 from gateway.access.request import About, InPath
 
-#: The relation that callers need to check themselves. A member of a role may check its actions on the role.
+#: The relation that a caller needs to check its own actions on an object, by type. A member of a role may check its
+#: actions on the role.
 _QUERY_RELATION = {type: card.queried_by or card.visible_by for type, card in CARDS.items()}
 
 

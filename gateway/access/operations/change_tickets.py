@@ -113,7 +113,7 @@ class GetChangeTicket(ReadOperation):
 class FindingToDecide(QuestionOperation, abstract=True):
     """Mixin of operations that find the object of a ticket to decide about. The right on that object decides."""
 
-    # Read-only: it only finds the ticket. Deciding about it is an operation of its own.
+    # Read-only: this operation only finds the ticket. A separate operation decides on the ticket.
     pause_reason: ClassVar[str] = "a ticket is found to be decided, and that pauses"
     warehouse: InPath[WarehouseRef]
     ticket_id: InPath[UUID]

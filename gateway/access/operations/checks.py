@@ -80,7 +80,7 @@ class CheckPermission(QuestionOperation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/permissions/check"
-    # Read-only: it only answers a question.
+    # Read-only, although the method is POST: the operation only answers a question.
     open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
     )
@@ -108,7 +108,7 @@ class BatchCheck(QuestionOperation):
     """
 
     endpoint: ClassVar[str] = "POST /management/v1/action/batch-check"
-    # Read-only: it only answers questions.
+    # Read-only, although the method is POST: the operation only answers questions.
     open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED,
         "checks about the caller; each check about another principal demands can_read_assignments or can_inspect",

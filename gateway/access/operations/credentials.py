@@ -42,7 +42,7 @@ class VendCredentials(VendingOperation):
     def demands(self) -> tuple[Demand, ...]:
         return self._demands
 
-    # One decision reads the demands several times, and loads are the most frequent requests.
+    # Computed once: one decision reads the demands several times, and loads are the most frequent requests.
     @cached_property
     def _demands(self) -> tuple[Demand, ...]:
         return (

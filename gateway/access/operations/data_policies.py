@@ -275,6 +275,7 @@ def _name_text(name: BoundName) -> str:
 
 
 def _demand(target: BindingTarget) -> Demand:
-    # The model has no relation for bindings to generic tables. The same principals may change the owner of one.
+    # The model has no relation for bindings to generic tables. The right to change the owner is used, which the same
+    # principals have.
     needs = {"tag": Can.APPLY, "generic-table": Can.CHANGE_OWNERSHIP}.get(target.type, Can.BIND_DATA_POLICY)
     return Demand(needs, target_ref(target))

@@ -95,7 +95,7 @@ class DataPolicyVersionList(Answer, frozen=True, omit_defaults=True):
 class BindingTarget(StrictRequest, frozen=True):
     """An object that a policy is bound to. A table or generic table needs the id of its warehouse too."""
 
-    # The generated example has no warehouse, so it must be an object that needs none.
+    # The generated example contains no warehouse, so its type must be one that needs no warehouse.
     type: Annotated[
         Literal["table", "generic-table", "namespace", "warehouse", "tag"], msgspec.Meta(extra={"example": "namespace"})
     ]

@@ -61,7 +61,7 @@ class SearchRole(QuestionOperation):
     """Search the roles of a project by name, the best match first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/search/role"
-    # Read-only: it searches.
+    # Read-only, although the method is POST: the operation searches.
     project: OfRequest
     text: Annotated[str, Body(SearchRequest, "search")]
 

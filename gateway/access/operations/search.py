@@ -22,7 +22,7 @@ class SearchTabular(QuestionOperation):
     """Search the tables and views of a warehouse that the caller sees, by name, path, id or tag."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/search-tabular"
-    # Read-only: it searches.
+    # Read-only, although the method is POST: the operation searches.
     warehouse: InPath[WarehouseRef]
     text: Annotated[str, Body(SearchTabularRequest, "search")]
     tag: Annotated[str | None, Body(SearchTabularRequest, "tag")] = None

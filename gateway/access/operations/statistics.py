@@ -35,7 +35,7 @@ class GetProjectEndpointStatistics(_CountingCalls, QuestionOperation):
     """Count the calls of endpoints in a project; with `unmapped`, only calls that are about none of its warehouses."""
 
     endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
-    # Read-only: it returns counts.
+    # Read-only, although the method is POST: the operation returns counts.
     project: OfRequest
     unmapped: bool
 
@@ -48,7 +48,7 @@ class GetWarehouseEndpointStatistics(_CountingCalls, QuestionOperation):
     """Count the calls of endpoints about one warehouse."""
 
     endpoint: ClassVar[str] = "POST /management/v1/endpoint-statistics"
-    # Read-only: it returns counts.
+    # Read-only, although the method is POST: the operation returns counts.
     warehouse: WarehouseRef
 
     def demands(self) -> tuple[Demand, ...]:

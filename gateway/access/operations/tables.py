@@ -111,7 +111,7 @@ class LoadTable(ReadOperation):
     def demands(self) -> tuple[Demand, ...]:
         return self._demands
 
-    # One decision reads the demands several times, and loads are the most frequent requests.
+    # Computed once: one decision reads the demands several times, and loads are the most frequent requests.
     @cached_property
     def _demands(self) -> tuple[Demand, ...]:
         return (
@@ -146,7 +146,7 @@ class CommitTable(ChangeOperation):
         return (Demand(Can.COMMIT, self.table),)
 
     def enforced_at(self) -> EnforcementPoint | None:
-        # Data policies may allow appends of callers that they restrict.
+        # A data policy may allow callers that it restricts to append rows.
         appends = appends_to_main(self.request.updates, self.request.requirements)
         return EnforcementPoint.APPEND if appends else EnforcementPoint.WRITE
 
@@ -180,7 +180,8 @@ class ReportMetrics(ChangeOperation):
     endpoint: ClassVar[str] = "POST /catalog/v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics"
     event: ClassVar[EventDeclaration] = NoEvent("a report about a scan or commit changes no object")
     returns: ClassVar[int] = 204
-    # Java clients wait for the response, and for the retry delay of a 429, before they return the first row of a scan.
+    # Refused for good and not with a 429: Java clients wait for the response, and for the retry delay of a 429, before
+    # they return the first row of a scan.
     refused_for_good: ClassVar[str] = "it does not store metrics reports"
     table: InPath[TableRef]
     report: InBody[ReportMetricsRequest]

@@ -34,7 +34,7 @@ class ListTasks(QuestionOperation):
     """List the tasks of a warehouse that the caller sees, the newest first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/task/list"
-    # Read-only: it lists.
+    # Read-only, although the method is POST: the operation lists.
     warehouse: InPath[WarehouseRef]
     request: InBody[ListTasksRequest]
 
@@ -114,7 +114,7 @@ class FindTasks(QuestionOperation):
 
     endpoint: ClassVar[str] = _CONTROL
     returns: ClassVar[int] = 204
-    # Read-only: it only finds the tasks. Controlling them is an operation of its own.
+    # Read-only: this operation only finds the tasks. A separate operation controls the tasks.
     pause_reason: ClassVar[str] = "tasks are found to be steered, and that pauses"
     warehouse: InPath[WarehouseRef]
     request: InBody[ControlTasksRequest]
@@ -173,7 +173,7 @@ class ListProjectTasks(QuestionOperation):
     """List the tasks of a project itself, the newest first."""
 
     endpoint: ClassVar[str] = "POST /management/v1/project/task/list"
-    # Read-only: it lists.
+    # Read-only, although the method is POST: the operation lists.
     project: OfRequest
     request: InBody[ListProjectTasksRequest]
 

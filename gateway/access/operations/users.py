@@ -122,7 +122,7 @@ class SearchUser(QuestionOperation):
     open_to: ClassVar[PublicAudience] = PublicAudience(
         Audience.AUTHENTICATED, "names of principals are not secret to callers with a token"
     )
-    # Read-only: it searches.
+    # Read-only, although the method is POST: the operation searches.
     text: Annotated[str, Body(SearchRequest, "search")]
 
 

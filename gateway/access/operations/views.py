@@ -66,7 +66,8 @@ class LoadView(ReadOperation):
     """Load a view's metadata, its SQL included."""
 
     endpoint: ClassVar[str] = "GET /catalog/v1/{prefix}/namespaces/{namespace}/views/{view}"
-    # An engine with the definition reads the objects that it names: a filter on the view would not be applied.
+    # An engine that gets the definition of the view reads the objects in the definition, so it would not apply a filter
+    # on the view.
     enforcement_point: ClassVar[EnforcementPoint | None] = EnforcementPoint.LOAD
     view: InPath[ViewRef]
 

@@ -67,7 +67,7 @@ class ValidateWarehouseCreation(QuestionOperation):
     """Run the checks of a creation and report each result. Nothing is created."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse-creation-validation"
-    # Read-only: it only tests the storage, and removes its test file again.
+    # Read-only: the operation only tests the storage, and removes its test file again.
     project: Annotated[ProjectRef, RequestProject(in_body=True)]
     request: InBody[CreateWarehouseRequest]
 
@@ -281,7 +281,7 @@ class ValidateWarehouseStorageProfile(_OfStorage, QuestionOperation):
     """Run the checks of a storage update and report each result. Nothing is changed."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-profile"
-    # Read-only: it tests the storage, and removes its test file again.
+    # Read-only: the operation tests the storage, and removes its test file again.
     request: InBody[UpdateStorageRequest]
 
 
@@ -290,7 +290,7 @@ class ValidateWarehouseStorageCredential(_OfStorage, QuestionOperation):
     """Run the checks of a credential update and report each result. Nothing is changed."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-credential"
-    # Read-only: it tests the storage, and removes its test file again.
+    # Read-only: the operation tests the storage, and removes its test file again.
     request: InBody[UpdateCredentialRequest]
 
 
@@ -299,7 +299,7 @@ class ValidateWarehouseStorageAccess(_OfStorage, QuestionOperation):
     """Validate the storage with the profile and the credential of the warehouse."""
 
     endpoint: ClassVar[str] = "POST /management/v1/warehouse/{warehouse_id}/storage/validate-access"
-    # Read-only: it tests the storage, and removes its test file again.
+    # Read-only: the operation tests the storage, and removes its test file again.
 
 
 @dataclass(frozen=True)

@@ -73,10 +73,10 @@ class PolicyStanding:
     managed: frozenset[str]
 
 
-#: Longer excerpts, in bytes, are parsed in a thread, so that they do not block other requests.
+#: Excerpts of more than this number of bytes are parsed in a thread, so that they do not block other requests.
 _LARGE: Final = 262_144
-#: The sum of the lengths of the cached inputs, in bytes. Results take about ten times as much memory: a principal can
-#: have thousands of values in a row filter, also of a table with few columns.
+#: The maximum sum of the lengths of the cached inputs, in bytes. Results take about ten times as much memory: a
+#: principal can have thousands of values in a row filter, even for a table with few columns.
 _CACHED: Final = 2_097_152
 
 _Entry = tuple[Columns, BindingResult, int]
@@ -101,7 +101,7 @@ class BoundRestrictions:
         If no engine could enforce them, it stays inexpressible.
         """
         location = excerpt.metadata_location
-        # As text, because 1, 1.0 and True are equal in Python and differ in a row filter.
+        # The key is made of JSON, because 1, 1.0 and True are equal in Python but differ in a row filter.
         written = msgspec.json.encode((verdict.object_id, location, tuple(applying), attributes))
         key = hashlib.blake2b(written + msgspec.json.encode(inputs) + excerpt.text, digest_size=32).digest()
         entry = self._cache.get(key)

@@ -89,7 +89,7 @@ class GrantedColumns:
 Judged = tuple[list[DemandAnswer], PolicyAnswer, DelegationRefusal | None]
 """(answers to the demands, answer of the policies, True if the engine may act for the caller) for one operation."""
 
-#: Longer excerpts, in bytes, are parsed in a thread, so that they do not block other requests.
+#: Excerpts of more than this number of bytes are parsed in a thread, so that they do not block other requests.
 _LARGE = 262_144
 
 

@@ -87,7 +87,8 @@ class DataRestrictions:
         """
         if actor.kind is ActorKind.SYSTEM:
             return list(judged)
-        # The rows of operations with equal guardrail policies are read together: mostly there are none.
+        # Rows of operations with equal guardrail policies are read together. Most operations have no such policies, so
+        # they form one group.
         groups: dict[tuple[BoundPolicy, ...], dict[UUID, Governed]] = {}
         stated: list[tuple[BoundPolicy, ...]] = []
         for operation, one in zip(operations, judged, strict=True):
@@ -136,7 +137,8 @@ class DataRestrictions:
             and (guardrails or row.id in unproven or applying[row.id])
         ]
         trusted = await trusted_tables(self._engines, actor, concerned, resolution)
-        # Below a view, an engine that may read the table anyway is believed to state the right view and owner.
+        # For a table that is read through a view, an engine that may read the table without the view is trusted to name
+        # the right view and owner.
         applying |= {id: some for id, some in unproven.items() if id not in trusted}
         if guardrails:
             applying |= {row.id: (*applying[row.id], *guardrails) for row in concerned}

@@ -141,7 +141,7 @@ class FairSlots:
                 self._queues.move_to_end(principal)
             else:
                 del self._queues[principal]
-            # A future can be cancelled before its task has left the queue; it takes no slot.
+            # A future can be cancelled before its task has left the queue. A cancelled future takes no slot.
             if not granted.done():
                 self._take(principal)
                 granted.set_result(None)

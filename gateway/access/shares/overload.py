@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Final
 
 _WINDOW_SECONDS: Final = 0.25
-#: Fewer decisions in a window say nothing about the load.
+#: If a window has fewer decisions than this, it says nothing about the load.
 _FEWEST: Final = 8
-#: The part of slow decisions from which the limit falls.
+#: If at least this part of the decisions in a window is slow, the limit is lowered.
 _SLOW_PART: Final = 0.25
 
 

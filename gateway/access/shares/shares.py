@@ -26,17 +26,19 @@ from gateway.access.nouns.authz_errors import Overloaded, ShareExceeded
 from gateway.access.shares.fair_slots import FairSlots, TokenBuckets, TooManyWaiting
 from gateway.access.shares.overload import Overload
 
-#: Maximum number of questions of an ordinary request. They are charged as one, since the cache answers most of them.
+#: Maximum number of questions of an ordinary request. All of its questions are charged as one question, since the cache
+#: answers most of them.
 _ORDINARY: Final = 10
-#: Requests with more questions are large. Those of one principal are answered one after the other.
+#: Requests with more questions than this are large. Large requests of one principal are answered one after the other.
 _LARGE: Final = 50
 _RECOGNIZED_SECONDS: Final = 300.0
 _RECOGNIZED_MOST: Final = 10_000
 _CREDENTIALS_MOST: Final = 10_000
-#: An engine sends the questions about all of its users under its own identity. Each is charged as this fraction of one.
+#: An engine sends the questions about all of its users under its own identity, so each is charged as this fraction of a
+#: question.
 _ENGINE_QUESTION: Final = 0.1
-#: One identity gets at most the slots of the engines' lane divided by this: a right on one warehouse is enough to enter
-#: the lane.
+#: One engine may hold at most this fraction (one in `_ENGINE_PART`) of the slots of the engines' lane, because a right
+#: on one warehouse is enough to enter the lane.
 _ENGINE_PART: Final = 4
 
 
@@ -143,7 +145,8 @@ class Shares:
             self._overload.decided(seconds)
             total = self._overload.limit
             shrunk = total < self.limits.total_requests
-            # With fewer slots, a principal whose requests take long could hold all of them.
+            # If the slots shrink, a principal may hold at most half of them. Otherwise slow requests of one principal
+            # could hold all.
             each = min(self.limits.requests, max(1, total // 2)) if shrunk else self.limits.requests
             self._slots[Lane.USER].resize(total, each=each)
 
@@ -187,7 +190,7 @@ class Shares:
         lane, principal = self.lane_of(actor), principal_key(actor)
         if credential is not None and lane is Lane.USER and self.is_full:
             self._credentials[sha256(credential).digest()] = actor
-        # A user for whom an engine acts has the share of a user.
+        # A user that an engine acts for has the share of a user, even in the lane of engines.
         lease = Lease(self, lane, principal, is_engine=lane is Lane.ENGINE and actor.engine is None)
         await self._take_slot(lane, principal)
         try:

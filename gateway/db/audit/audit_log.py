@@ -15,7 +15,7 @@ from gateway.db.engine.event_outbox import ISSUED_CTE, EventOutbox, issued_value
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.scope.profile import CLOCK_TOLERANCE_SECONDS
 
-#: It can be repeated: records that exist are skipped. An earlier attempt committed them and its response was lost.
+#: The statement can be repeated. It skips existing records, which an earlier attempt committed whose response was lost.
 _INSERT: Final = """
     insert into audit_log (id, at, request_id, actor_id, operation, outcome, record)
     select * from unnest(cast(:ids as uuid[]), cast(:times as timestamptz[]), cast(:request_ids as text[]),
@@ -24,9 +24,9 @@ _INSERT: Final = """
 """
 INSERT = DirectRead(text(_INSERT))
 
-#: One statement is one transaction: no record of a hand-out is durable without the row of its credential, and no
-#: credential leaves before both are. A cached credential has its row already. `live_until` is later than the expiry by
-#: the clocks of the store and of the database, whichever is ahead: the store cannot have begun the lifetime after this
+#: One statement, so one transaction: the audit record and the row of the credential become durable together, before the
+#: credential is sent. A cached credential already has its row. The expiry is computed from both clocks, the store's and
+#: the database's, and `live_until` is later than both results: the lifetime in the store cannot have begun after this
 #: statement.
 _REGISTER: Final = f"""
     with registered as (

@@ -88,7 +88,8 @@ class StorageCredentials:
         try:
             async with self._database.transaction() as connection:
                 id = await stored_secrets.reserve(connection, store.name)
-            # If this fails, the content may still arrive later. So it is deleted by `sweep`, not immediately.
+            # If the write fails, the content may still arrive in the store later. So `sweep` deletes the content later,
+            # and not this request.
             await store.put(id, plain)
         except CommitUnknown as unknown:
             # Committed or not, no warehouse refers to the id, so nothing changed for the caller.
@@ -101,7 +102,8 @@ class StorageCredentials:
         If that fails, `sweep` deletes it later.
         """
         try:
-            # The outcome of the transaction may be unknown. Then its row lock is held until it has an outcome.
+            # If the outcome of the transaction that uses the id is unknown, it holds the row lock until it ends. This
+            # check waits for the lock.
             async with self._database.transaction() as connection:
                 unused = await stored_secrets.is_unused(connection, id)
             if unused:

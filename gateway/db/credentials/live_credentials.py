@@ -23,7 +23,7 @@ from gateway.db.schema.tables import LIVE, namespaces, tables
 from gateway.db.schema.warehouses import warehouses
 from gateway.iceberg.identifiers import TableIdentifier, fold
 
-#: Expired by the database's clock, which also wrote `live_until`.
+#: Compared with the clock of the database, which also wrote `live_until`.
 _LIVE: Final = live_credentials.c.live_until > func.clock_timestamp()
 
 

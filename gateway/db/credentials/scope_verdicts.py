@@ -114,7 +114,8 @@ async def record(
     current = and_(warehouses.c.id == warehouse_id, warehouses.c.profile_version == profile_version)
     if claimed is not None and verdict != _ESCAPED:
         current = and_(current, warehouses.c.scope_tried_at == claimed.tried_at)
-    # One value for the whole statement: a verdict older than its run, by a microsecond, would not be settled.
+    # One time for the whole statement. If the verdict were a microsecond older than its run, it would not count as
+    # settled.
     now = func.statement_timestamp()
     tried_at = now if claimed is None else warehouses.c.scope_tried_at
     values: dict[str, object] = {"scope_report": report, "scope_tried_at": tried_at}

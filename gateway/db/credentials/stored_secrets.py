@@ -87,7 +87,7 @@ async def sweep(database: Database, stores: SecretStores, *, limit: int) -> int:
         .where(secrets.c.store != POSTGRES, secrets.c.replaced_at < func.clock_timestamp() - _retention())
         .order_by(secrets.c.replaced_at)
         .limit(limit)
-        # A row that an open transaction marks as used is locked.
+        # An open transaction that marks a row as used has locked the row, so it is skipped.
         .with_for_update(skip_locked=True)
     )
     async with database.transaction() as connection:

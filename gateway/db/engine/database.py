@@ -72,7 +72,8 @@ class Database:
     ) -> None:
         self._event_outbox = event_outbox
         total = pool_size if read_only else 2 * pool_size
-        # A change may hold a lock, a transaction and a read at a time, so most connections stay with SQLAlchemy.
+        # A change may use three connections of SQLAlchemy at a time: for a lock, a transaction and a read. So most
+        # connections stay with SQLAlchemy.
         direct = total // 3 if direct_reads and not read_only else 0
         settings = {
             "ssl": tls,
@@ -271,7 +272,7 @@ class Database:
                     yield connection
                     await connection.execute(_UNLOCK)
                 except BaseException:
-                    # Closing the connection releases its locks in any state.
+                    # Closing the connection releases its locks in any state of the transaction.
                     await connection.invalidate()
                     raise
 

@@ -88,7 +88,7 @@ def _cte(begin: str, condition: str) -> str:
 """  # noqa: S608 - composed of constants; every value is a bound parameter
 
 
-#: Follows the CTE `moved` of the statement. It writes nothing if the decision must be made again.
+#: SQL that follows the CTE `moved` of the statement. No event is written if the decision must be made again.
 EVENTS_CTE: Final = "," + _cte("moved cross join lateral", "where not moved.it")
 
 _ANNOUNCE: Final = text("with" + _cte("", "") + "select 1")
@@ -103,5 +103,6 @@ async def announce(connection: AsyncConnection, outbox: EventOutbox, events: Seq
         await connection.execute(_ANNOUNCE, _values(outbox, events))
 
 
-#: Follows the CTE of the register of credentials. A credential from the cache has its event already.
+#: SQL that follows the CTE `registered`, and writes the event of each new credential. A credential from the cache
+#: already has its event.
 ISSUED_CTE: Final = "," + _cte("", "")

@@ -77,7 +77,7 @@ def _names() -> Select[Any]:
     return select(func.coalesce(func.array_agg(ordered), literal_column("'{}'")).label("names"))
 
 
-#: As one value, 1,000 names take the gateway a third of the CPU time of 1,000 rows.
+#: All names are one value: as 1,000 rows, 1,000 names take the gateway three times the CPU time.
 _NAMES = DirectRead(_names(), Names)
 
 
@@ -109,7 +109,7 @@ def _children(*, at_top: bool, first: bool) -> DirectRead[ListedNamespace]:
     return DirectRead(statement, ListedNamespace)
 
 
-#: By (True for the top level of a warehouse, True for the first page).
+#: The statements by (True for the top level of a warehouse, True for the first page).
 _CHILDREN = {
     (at_top, first): _children(at_top=at_top, first=first) for at_top in (True, False) for first in (True, False)
 }

@@ -157,7 +157,7 @@ def _is_lost(row: TakenName) -> bool:
     try:
         named = tags_of(msgspec.json.decode(row.definition, type=Definition))
     except msgspec.MsgspecError:
-        return True  # a later version wrote the policy
+        return True  # a later version of the gateway wrote the policy
     ids = msgspec.json.decode(row.tag_ids, type=dict[str, str])
     if any(ids.get(fold(each), fold(each)) in (str(row.tag_id), fold(row.tag_name)) for each in named):
         return True
@@ -194,7 +194,7 @@ def announce(permit: Permit[Operation], losses: Sequence[Loss]) -> None:
 
 _MOST_ALERTS: Final = 1_000
 
-# A policy that was deleted since has no alerts.
+# The join leaves out policies that were deleted meanwhile: they have no alerts.
 RECORD = DirectRead(
     text(
         """

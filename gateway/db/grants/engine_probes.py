@@ -173,7 +173,7 @@ async def in_warehouse(connection: AsyncConnection, warehouse_id: UUID) -> Seque
     return await fetch_all(connection, ProbeRow, statement)
 
 
-# From the engines on, of which there are few: `grants` has no index by privilege.
+# The search starts with the engines, of which there are few, because `grants` has no index by privilege.
 _OF_ENFORCERS: Final = text(
     """
     with recursive holders as (

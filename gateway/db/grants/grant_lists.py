@@ -22,7 +22,7 @@ from gateway.db.pools.rows import columns_for, fetch_all
 from gateway.db.schema.changes import model_switches, relationship_models
 from gateway.db.schema.grants import grants
 
-#: The version of the relationship model since which owners and grant managers cannot give these privileges.
+#: Since this version of the relationship model, owners and grant managers cannot give these privileges.
 _SINCE: Final = (1, 10)
 
 
@@ -170,7 +170,8 @@ def grant_of(row: DelegateRow | NamedDelegateRow) -> DelegateGrant:
 
 
 _table: ColumnElement[str] = func.split_part(grants.c.object_id, literal_column("'.'"), literal_column("1"))
-#: True for a grant on a column. The type is a literal, so that the planner can use the partial index.
+#: True for a grant on a column. The type is a literal, because the planner cannot use the partial index with a
+#: parameter.
 ON_A_COLUMN = grants.c.object_type == literal_column("'column'", Text)
 
 

@@ -30,7 +30,7 @@ from gateway.db.schema.objects import TABLES
 from gateway.db.schema.tables import tables
 from gateway.db.schema.warehouses import projects
 
-#: Limit of the rows of one statement: PostgreSQL accepts 32,767 parameters.
+#: Maximum number of rows of one statement: PostgreSQL accepts at most 32,767 parameters.
 _AT_ONCE = 1_000
 
 
@@ -94,7 +94,7 @@ async def grant(
     key = _key(privilege, principal, on)
     values = {**key, "granted_by": by, "reason": reason, "expires_at": expires_at, "acts_for": acts_for}
     before: LiveOrExpired | None = None
-    # Most grants are new. An earlier or concurrent row of the same grantor prevents the insertion.
+    # Most grants are new. The insertion fails if the same grantor has given the same grant, earlier or concurrently.
     while (await connection.execute(_GIVE, {**values, "id": uuid7()})).rowcount == 0:
         own = select(*_COLUMNS, _live().label("live")).where(_same(key), grants.c.granted_by == by).with_for_update()
         before = await fetch_optional(connection, LiveOrExpired, own)
@@ -352,7 +352,7 @@ def _difference(before: LiveOrExpired | None, expires_at: datetime | None, acts_
     if before is None or not before.live:
         return Change.GIVEN
     if before.acts_for != acts_for:
-        return Change.SHORTENED  # other limits may exclude a user
+        return Change.SHORTENED  # other limits may exclude a user who was included before
     if expires_at is None:
         return Change.GIVEN
     shorter = before.expires_at is None or expires_at < before.expires_at

@@ -22,7 +22,7 @@ def _install_functions(
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=whole_schema(),
-    # Each migration holds only its own locks, and a failed one leaves those before it in place.
+    # Each migration commits by itself: it holds only its own locks, and if one fails, those before it stay applied.
     transaction_per_migration=True,
     on_version_apply=_install_functions,
 )

@@ -32,7 +32,7 @@ async def lock(connection: AsyncConnection, *, project_id: str, warehouse_id: UU
 
 _CONCERNED = "w.project_id = :project and (cast(:warehouse as uuid) is null or w.id = cast(:warehouse as uuid))"
 
-# A weaker lock than `for update`: transactions that create objects in these warehouses do not wait.
+# This lock is weaker than `for update`, so transactions that create objects in these warehouses do not wait for it.
 _LOCK = text(
     f"""
     select w.id from warehouses w

@@ -23,9 +23,9 @@ from gateway.obligations.guardrail_policies import GUARDRAIL
 
 _log = structlog.get_logger("db.policy_alerts")
 
-#: The longest time, in seconds, for which a process does not record the same problem again.
+#: The seconds for which a process does not record the same problem again.
 _QUIET_SECONDS: Final = 300.0
-#: Limit of different problems in memory. More of them are recorded after the quiet time.
+#: Maximum number of different problems in memory. Further problems are recorded after the quiet time.
 _LIMIT: Final = 1000
 
 
@@ -59,7 +59,7 @@ class PolicyAlerts:
                 "data_policy.not_applied", policy_id=each.policy_id, table_id=each.table_id, problem=each.problem
             )
         self._counted(len(new))
-        # Guardrails have no owner and no row.
+        # A guardrail has no row, and no owner that could get an alert.
         self._waiting += [each for each in new if each.policy_id != GUARDRAIL]
         if self._writer is None or self._writer.done():
             self._writer = asyncio.get_running_loop().create_task(self.flush(), name="data policy alerts")

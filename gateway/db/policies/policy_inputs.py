@@ -21,9 +21,8 @@ from gateway.obligations.data_policies import BoundPolicy, PolicyInputs
 #: Entries of a cache. The inputs of a table with few policies take some kilobytes.
 _ENTRIES: Final = 2048
 
-# The function `policy_inputs` (`policy_inputs.sql`) is the one source of what a decision depends on, and of what
-# moves carry. One statement, so that all rows are of one snapshot: a policy that moves from a table to a tag is read at
-# one of them.
+# The function `policy_inputs` (`policy_inputs.sql`) alone defines what a decision depends on, and what moves carry. One
+# statement reads all rows from one snapshot, so a policy that moves from a table to a tag is found on one of them.
 _INPUTS = DirectRead(
     text(
         """
@@ -84,7 +83,8 @@ _VALUES = DirectRead(
     )
 )
 
-# A role of the provider, or one that has such a role as a member, directly or through further roles.
+# Subjects of data policies that are a role of the provider, or that contain such a role, directly or through further
+# roles.
 _SUBJECTS_BY_GROUP = DirectRead(
     text(
         """
@@ -144,7 +144,8 @@ class PolicyRows:
         ]
         if not missing:
             return found
-        # Without a revision, changes of tags would not change the key. Only guardrails cause such reads.
+        # Without a revision, the key would stay the same when tags change, so such rows are not cached. Only guardrails
+        # cause reads without a revision.
         cached = {row.id for row in rows if row.warehouse.data_policy_revision is not None}
         for row in await self._database.read_all(_INPUTS, {"objects": msgspec.json.encode(missing).decode()}):
             found[row.of_id] = _inputs_from(row)
@@ -222,7 +223,7 @@ def containers_of(row: Governed) -> list[UUID]:
 def _inputs_from(row: Any) -> PolicyInputs | None:
     try:
         bound = _bound.decode(row.bound or "[]")
-        # Messages show the names of tags, also of those that the table lacks.
+        # Messages show the names of tags, including tags that are no longer on the table.
         known = {id: name for each in bound for name, id in each.policy.tag_ids}
         names = known | dict(_tag_names.decode(row.tag_names or "[]"))
         return PolicyInputs(

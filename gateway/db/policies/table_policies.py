@@ -61,7 +61,7 @@ class LabelRow(NamedTuple):
     value: str
 
 
-# Two branches, because each has its own partial index.
+# Two branches, because each of them uses its own partial index.
 _LABELS = DirectRead(
     text(
         """

@@ -94,7 +94,7 @@ async def attach(
 
     Call it with the tag and the object locked, so that concurrent changes of one attachment run one after another.
     """
-    # One value for the statement, so that both times of a new attachment are equal.
+    # One time for the whole statement, so that both times of a new attachment are equal.
     now = func.statement_timestamp()
     said = {"value": value, "attached_by": by, "attached_at": now, "column_name": target.column}
     if present is not None:

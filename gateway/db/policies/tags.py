@@ -158,7 +158,7 @@ async def page(
     return await fetch_all(connection, TagRow, statement)
 
 
-# Objects that were deleted for good leave their attachments behind.
+# If an object is deleted for good, its attachments stay. This statement deletes such attachments.
 _FORGET = text(
     """
     delete from tag_attachments a where a.tag_id = :id and case
@@ -217,7 +217,7 @@ _tag_ids = msgspec.json.Decoder(dict[str, str]).decode
 
 def _means(row: _Dependent, id: str, name: str, *, by_name_alone: bool) -> bool:
     ids, wanted = _tag_ids(row.tag_ids), {fold(name)} if by_name_alone else {fold(name), id}
-    # Of a name whose tag is known, the tag counts, whatever its name is now.
+    # If the policy contains the id of the tag for a name, the id counts and not the tag's current name.
     meant = {ids.get(fold(each), fold(each)) for each in row.named if each}
     return not wanted.isdisjoint(meant)
 

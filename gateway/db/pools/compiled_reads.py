@@ -34,7 +34,7 @@ _LOST = (
     asyncpg.CrashShutdownError,
     ConnectionError,
 )
-#: Classes of SQLSTATE for a server that does not serve now: connections, resources, operator intervention.
+#: Classes of SQLSTATE for a server that is unavailable: connection errors, missing resources, operator intervention.
 _UNAVAILABLE = ("08", "53", "57")
 
 _PLACEHOLDER = re.compile(r"\$(?P<number>\d+)::(?P<type>[A-Z]+)\b")
@@ -131,7 +131,7 @@ class DirectRead(Generic[RowType]):
             self._arguments.append((name, None) if bound.required else (None, bound.effective_value))
         columns = () if isinstance(self.statement, TextClause) else self.statement.selected_columns
         for at, column in enumerate(columns):
-            # The driver returns an array as a list, which SQLAlchemy would only copy.
+            # Arrays are not decoded by SQLAlchemy: the driver returns a list, which SQLAlchemy would only copy.
             element = _element_of(column.type).dialect_impl(_DIALECT)
             decode = element.result_processor(_DIALECT, None)
             if decode is not None and isinstance(column.type, ARRAY):
@@ -182,7 +182,7 @@ async def _fetch(pool: DriverPool, sql: str, arguments: Sequence[Any]) -> Sequen
     try:
         return await _attempt(pool, sql, arguments)
     except ConnectionLost:
-        # A restart of the database breaks all open connections.
+        # A restart of the database breaks all open connections, so none of them is used again.
         pool.outdate()
     try:
         return await _attempt(pool, sql, arguments)
@@ -195,7 +195,7 @@ async def _attempt(pool: DriverPool, sql: str, arguments: Sequence[Any]) -> Sequ
     try:
         records: Sequence[Any] = await connection.fetch(sql, *arguments)
     except BaseException as error:
-        # After any error, also a cancelled request, the state of the connection is unknown.
+        # After any error, and after a cancellation, the state of the connection is unknown.
         pool.discard(connection)
         _raise_converted(error)
         raise
@@ -225,7 +225,7 @@ def _raise_converted(error: BaseException) -> None:
     """Raise ConnectionLost or DatabaseUnavailable if the driver's error during a statement has one of these
     meanings.
     """
-    # An `InterfaceError` that is a ValueError is about a parameter.
+    # An `InterfaceError` that is also a ValueError is about a parameter, and the connection still works.
     if isinstance(error, _LOST) and not isinstance(error, ValueError):
         raise ConnectionLost from error
     if isinstance(error, OSError | asyncio.TimeoutError) or _is_unavailable(error):

@@ -24,15 +24,15 @@ from gateway.access.dependency_errors import DatabaseUnavailable
 
 Connect = Callable[[], Awaitable[asyncpg.Connection]]
 
-#: A statement stays prepared for as long as its connection lives. The driver would drop it after five minutes.
+#: A statement stays prepared for the life of its connection. By default, the driver would drop it after five minutes.
 _KEEP_PREPARED: Final = {
     "statement_cache_size": 512,
     "max_cached_statement_lifetime": 0,
     "max_cacheable_statement_size": 0,
 }
 
-#: The plan of a statement does not depend on its parameters: the reads find rows by unique keys. PostgreSQL would plan
-#: a read of several members each time, because it expects arrays of ten, and planning costs more than reading.
+#: Generic plans do not depend on the parameters: the reads find rows by unique keys. Otherwise PostgreSQL would plan
+#: each read of several members again, because it expects arrays of ten elements, and planning costs more than reading.
 _SESSION: Final = {"plan_cache_mode": "force_generic_plan"}
 
 
@@ -97,7 +97,7 @@ class DriverPool:
         """
         if self._closed:
             raise DatabaseUnavailable("the connections to the database are closed")
-        # No caller waits while a connection is idle or a place is free: both are handed to the first waiter.
+        # While a connection is idle or may be opened, no caller waits: the first waiter gets it immediately.
         if (connection := self.take()) is not None:
             return connection
         if self._has_place():
@@ -169,11 +169,11 @@ class DriverPool:
                 return await turn
         except BaseException as error:
             if not turn.done() or turn.cancelled():
-                # Woken callers are no longer in the queue.
+                # A caller that got its turn is no longer in the queue.
                 with contextlib.suppress(ValueError):
                     self._waiting.remove(turn)
             elif turn.exception() is None:
-                # Handed over at the moment of the timeout or cancellation.
+                # The caller got a connection at the moment of its timeout or cancellation.
                 self._pass_on(turn.result())
             if isinstance(error, TimeoutError):
                 raise PoolTimeout("no connection to the database became free in time") from error
@@ -202,7 +202,8 @@ class DriverPool:
         return opened.epoch != self._epoch or self._clock() - opened.at > self._recycle_seconds
 
     def _close(self, connection: asyncpg.Connection) -> None:
-        # Without a message to the server, which would have to be awaited. The server notices the closed socket.
+        # `terminate` only closes the socket, and the server notices this. `close` would send a message and have to be
+        # awaited.
         self._opened.pop(connection, None)
         connection.terminate()
 

@@ -91,7 +91,7 @@ class SharedReads:
     )
     async def one(self, read: DirectRead[RowType], parameters: Mapping[str, Any], principal: str) -> RowType:
         """Return the row of a read that always finds exactly one. Raises DatabaseUnavailable."""
-        # Nothing waits while a slot is free.
+        # No read waits while a slot is free, so this read is sent immediately.
         if self._in_flight < self._unshared:
             self._in_flight += 1
             try:
@@ -123,7 +123,8 @@ class SharedReads:
             for member in members:
                 member.alarm.cancel()
             self._in_flight += 1
-            # In a task of its own, with an empty context: a cancelled member must not cancel the others.
+            # The statement runs in a separate task with an empty context: a cancelled member must not cancel the
+            # others.
             sending = asyncio.get_running_loop().create_task(self._send(read, members), context=Context())
             self._running.add(sending)
             sending.add_done_callback(self._running.discard)
@@ -141,7 +142,7 @@ class SharedReads:
         if len(members) > 1:
             try:
                 rows = await read.each(self._pool, [member.parameters for member in members])
-            except Exception:  # one member may be at fault: each is repeated alone, and gets its own error
+            except Exception:  # one member may be at fault, so each is repeated alone and gets its own error
                 await asyncio.gather(*(self._answer_alone(read, member) for member in members))
                 return
             for member, row in zip(members, rows, strict=True):

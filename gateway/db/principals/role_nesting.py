@@ -20,7 +20,7 @@ from gateway.db.pools.rows import columns_of, fetch_all
 from gateway.db.principals.roles import MemberRow, RoleRow
 from gateway.iceberg.identifiers import fold
 
-#: Limit of the edges from a role to the outermost role that contains it. OpenFGA refuses to resolve more than 25.
+#: Maximum number of steps from a role to the outermost role that contains it. OpenFGA refuses to resolve more than 25.
 MAX_DEPTH = 10
 
 
@@ -47,7 +47,7 @@ async def nesting(connection: AsyncConnection, role_id: str, members: Sequence[s
     return Nesting(around=tuple(row.around or ()), depth=1 + row.above + row.below)
 
 
-# The steps are counted, so that the recursion ends even with cycles (from adopted tuples).
+# The steps are counted, so that the recursion ends even if roles contain each other, which adopted tuples can cause.
 _NESTING = text(
     """
     with recursive edges as (
@@ -95,7 +95,8 @@ async def all_members(
     return await fetch_all(connection, MemberRow, _ALL_MEMBERS, values)
 
 
-# The recursion adds each role once, so it ends with cycles, and its cost depends on the reached roles.
+# The recursion adds each role once, so it ends even if roles contain each other. Its cost depends on the roles that it
+# reaches.
 _EDGES = """
     select g.principal_type, g.principal_id, g.object_id from grants g
     where g.object_type = 'role' and g.privilege in ('assignee', 'ownership')
@@ -203,7 +204,8 @@ async def restricted_until(connection: AsyncConnection, principals: Sequence[Pri
     return found
 
 
-# Tests that a further value makes false: `in` with `negated`, and a comparison, which needs exactly one value.
+# The last select finds tests of row filters that become false if a principal gets a further value: a negated `in`, and
+# a comparison, which needs exactly one value.
 _RESTRICTED_UNTIL = text(
     """
     with recursive held(type, id, until) as (

@@ -105,7 +105,7 @@ async def hold(connection: AsyncConnection, provider_id: str, id: UUID) -> ScimU
 
 async def is_provisioned(connection: AsyncConnection, user_id: str) -> bool:
     """Return True if a provider maintains the user. Lock the user's row, if any, until the transaction ends."""
-    # Two statements: the second one sees the changes of a transaction for which the first one waited.
+    # Two separate statements: the second one sees the changes of a transaction whose lock the first one waited for.
     await connection.execute(select(users.c.id).where(users.c.id == user_id).with_for_update())
     found = select(scim_users.c.id).where(scim_users.c.user_id == user_id)
     return (await connection.execute(found)).one_or_none() is not None

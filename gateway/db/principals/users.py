@@ -181,7 +181,7 @@ async def page(
 
 _ADMIN_PRIVILEGES = [Privilege.ADMIN.value, Privilege.OPERATOR.value]
 
-# Each role is added once, so the recursion ends also with cycles.
+# Each role is added once, so the recursion ends even if roles contain each other.
 _HAS_ADMIN = text(
     """
     with recursive holders(type, id) as (

@@ -79,7 +79,8 @@ class EngineRow(NamedTuple):
     probes: Any
 
 
-# One time for the whole statement. A grant that expires while it runs either counts and has an expiry, or does neither.
+# All parts of the statement use one time. So a grant that expires while the statement runs is either valid with an
+# expiry in all parts, or in none.
 _MOMENT = func.statement_timestamp()
 _now = _MOMENT.label("now")
 
@@ -229,8 +230,8 @@ CLOCK: Select[Any] = select(
 )
 ONLY_CLOCK = DirectRead(CLOCK, ClockRow)
 
-#: As `ONLY_CLOCK` about an engine that acts for a caller, with its grants of `delegate` and its probes on the objects
-#: `places`.
+#: Like `ONLY_CLOCK`, for an engine that acts for a caller: with the engine's grants of `delegate` and its probes on the
+#: objects `places`.
 ENGINE_CLOCK = DirectRead(
     select(_now, _of_server(server.c.revision), _of_server(server.c.time_boxes), *_of_caller(engine=True)),
     EngineRow,

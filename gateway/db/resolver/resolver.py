@@ -112,17 +112,17 @@ class DatabaseResolver:
                 found.update({} if resolved is None else {some[0]: resolved})
                 absent.update(_absent(some[0], row))
             else:
-                # A transaction may name many tables, and a check many objects: one statement reads all references of a
-                # kind.
+                # A transaction may name many tables, and a check many objects. So one statement reads all references of
+                # a kind.
                 async with self._database.read() as connection:
                     row, several = await _read_several(connection, kind, some, caller_parameters)
-                    # Read also if nothing is absent, so that an absent object takes no more time.
+                    # Also read if no object is absent, so that requests for absent objects do not take longer.
                     inside = is_in_a_warehouse(some[0])
                     absent_locations = await read_absent_locations(connection, some) if inside else {}
                 found.update(several)
                 absent.update({ref: where for ref, where in absent_locations.items() if ref not in several})
             clock = clock or row
-        # The first statement gives the time and the revisions: what later statements read can only be newer.
+        # The time and the revisions are those of the first statement: what later statements read can only be newer.
         if clock is None:
             clock = await self._database.read_shared(ONLY_CLOCK, caller_parameters, principal)
         engine = await self._engine_of(caller, principal, found.values())

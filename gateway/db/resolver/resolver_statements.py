@@ -58,7 +58,7 @@ _TABLE = (
     tables.c.metadata_location.label("t_metadata_location"),
     tables.c.format.label("t_format"),
     tables.c.version.label("t_version"),
-    # Null for a live table. Only the user that dropped a table may purge it, and only for a day.
+    # Null for a live table. Only the user that dropped a table may purge it, and only within a day of the drop.
     case(
         (tables.c.deleted_at > func.clock_timestamp() - literal_column("interval '1 day'"), tables.c.deleted_by),
         (tables.c.deleted_at.is_not(None), literal_column("''", Text)),
@@ -247,7 +247,7 @@ def _matching(query: Select[Any], columns: Mapping[str, Column[Any]]) -> Select[
 
 _OUTSIDE = dict(chain.from_iterable(_outside(CARDS[type]) for type in OUTSIDE))
 
-#: One statement for each lookup, built once, because building one takes longer than executing it.
+#: One statement for each lookup. They are built once, because building one takes longer than executing it.
 STATEMENTS: dict[Lookup, DirectRead[ClockRow]] = {
     **_tabulars(_tabular_statement),
     refs.NamespaceRef: _named_direct(
@@ -289,7 +289,7 @@ def _several_tabulars(kind: str, key: str) -> tuple[Select[Any], tuple[Column[An
     return columns, _KEYS_OF_TABULAR if key == "name" else _ID_OF_TABULAR
 
 
-#: For several references of one lookup: the select, and the lookup columns in the order of `parameters_of`.
+#: The statement for several references of one kind: the select, and the lookup columns in the order of `parameters_of`.
 SEVERAL: dict[Lookup, tuple[Select[Any], tuple[Column[Any], ...]]] = {
     **_tabulars(_several_tabulars),
     refs.NamespaceRef: (_NAMESPACES, _KEYS_OF_TABULAR[:2]),

@@ -120,7 +120,7 @@ def warehouse_from(row: WarehouseRow) -> ResolvedWarehouse:
         credential_id=row.w_secret_id,
         allowed_format_versions=tuple(row.w_allowed),
         default_format_version=row.w_default,
-        # A verdict for another profile says nothing about this one.
+        # A verdict about an earlier version of the profile says nothing about the current version.
         scope_verdict=row.w_scope_verdict if row.w_scope_version == row.w_profile_version else None,
         soft_deletion=row.w_soft_deletion,
         data_policy_revision=row.w_data_policy_revision,

@@ -12,7 +12,7 @@ secrets = Table(
     "secrets",
     metadata,
     Column("id", UUID(as_uuid=True), primary_key=True),
-    # Null while the credential is in another store, and between the reservation of an id and its first write.
+    # Null while the credential is in an external store, and between the reservation of the id and the first write.
     Column("sealed", LargeBinary),
     now("created_at"),
     Column("replaced_at", DateTime(timezone=True)),
@@ -70,7 +70,7 @@ signing_keys = Table(
     metadata,
     Column("kid", Text, primary_key=True),
     Column("public", LargeBinary, nullable=False),
-    # The private key is with the other secrets: the same keys encrypt it, and rotation includes it.
+    # The private key is stored with the other secrets: the same keys encrypt it, and key rotation includes it.
     Column("secret_id", UUID(as_uuid=True), ForeignKey("secrets.id"), nullable=False),
     now("created_at"),
     Column("signs_until", DateTime(timezone=True), nullable=False),

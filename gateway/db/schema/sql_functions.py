@@ -80,7 +80,7 @@ def missing_functions(connection: Connection) -> list[Definition]:
 def install_functions(connection: Connection) -> None:
     """Create or replace the missing functions and triggers."""
     for each in missing_functions(connection):
-        if each.statement.startswith("create constraint"):  # which cannot be replaced
+        if each.statement.startswith("create constraint"):  # a constraint trigger cannot be replaced
             connection.exec_driver_sql(f"drop {each.name.replace('trigger', 'trigger if exists', 1)}")
         connection.exec_driver_sql(each.statement)
         connection.exec_driver_sql(f"comment on {each.name} is '{each.comment}'")

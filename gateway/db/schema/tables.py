@@ -117,7 +117,7 @@ Index(
     postgresql_where=LIVE,
 )
 
-#: In the order of collation C, which a comparison of schemas does not see (`first_schema.sql`).
+#: The index has the collation C, which the comparison of schemas does not see (`first_schema.sql`).
 Index("tables_location_range_idx", tables.c.location_key)
 
 
@@ -212,7 +212,7 @@ expiry at that time: they may register the files. `metadata_location` is the las
 has the statements.
 """
 
-#: In the order of collation C, which a comparison of schemas does not see (`first_schema.sql`).
+#: The index has the collation C, which the comparison of schemas does not see (`first_schema.sql`).
 Index("retired_locations_location_range_idx", retired_locations.c.location_key)
 
 

@@ -24,7 +24,7 @@ from sqlalchemy.dialects.postgresql import JSONB, UUID
 
 from gateway.db.schema.base import metadata, now
 
-#: A literal of the statements: a generic plan cannot use the partial indexes for parameters.
+#: The states are literals, because a generic plan cannot use the partial indexes with parameters.
 ACTIVE_TASKS = text("status in ('scheduled', 'running', 'stopping')")
 
 _ACTIVE_OF_PROJECT = text("status in ('scheduled', 'running', 'stopping') and entity_id is null")

@@ -198,7 +198,7 @@ class Documents:
         return portions
 
 
-#: The clock of the database in milliseconds: `writable_document` mends times that lie after it.
+#: The clock of the database in milliseconds. `writable_document` repairs timestamps that are later.
 _NOW_MS: Final = cast(func.extract("epoch", func.clock_timestamp()) * 1000, BigInteger).label("now_ms")
 
 
@@ -209,7 +209,7 @@ def _read() -> Select[Any]:
     return select(*columns).select_from(one.outerjoin(tables, found))
 
 
-#: Returns always one row; it contains nulls if the table is gone.
+#: The statement always returns one row. The row contains nulls if the table is gone.
 _READ = DirectRead(_read())
 
 _READ_SEVERAL = select(tables.c.id, tables.c.metadata_location, tables.c.metadata.label("document"), _NOW_MS).where(

@@ -78,7 +78,7 @@ async def record_former_columns(
     try:
         columns = columns_of(excerpt.text)
     except RestrictionNotExpressible:
-        # No principal that a data policy restricts can read a table whose columns are unknown.
+        # The columns of such a table are unknown, so a principal that a data policy restricts can read nothing of it.
         return
     had = {(field.id, field.name) for schema in (*columns.schemas, columns.current) for field in schema}
     removed = sorted(had - {(field.id, field.name) for schema in after.schemas for field in schema.fields})

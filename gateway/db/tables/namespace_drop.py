@@ -76,7 +76,7 @@ class Tree:
     tabulars: Sequence[Tabular]
 
 
-# PostgreSQL accepts 32,767 parameters for a statement.
+# PostgreSQL accepts at most 32,767 parameters for a statement.
 _FILES_AT_ONCE = 1000
 
 
@@ -103,7 +103,7 @@ async def lock(connection: AsyncConnection, at: ResolvedNamespace) -> Tree | Non
         return None
     found, level = [top], [top]
     while level:
-        # No row can be added to a level whose parents are locked.
+        # The parents are locked, so no row can be added to the level below them.
         parents = {"parents": [row.id for row in level]}
         level = await fetch_all(connection, TreeNamespace, spaces.LOCKED_CHILDREN, parents)
         found += level
@@ -213,6 +213,6 @@ async def _enqueue(connection: AsyncConnection, tree: Tree, by: str) -> list[Pen
         granted = grants.tuple_of(ended)
         on = table_of(granted.object) if granted.object.type is ObjectType.COLUMN else granted.object
         keys.update(dict.fromkeys(following(granted, above[on])))
-    # First the keys above the tree, which may make something visible. The tree itself cannot be found any more.
+    # The keys above the tree come first, because they may make something visible. No decision finds the tree any more.
     first = sorted(keys, key=lambda key: key.object in above)
     return await outbox.enqueue(connection, first, takes_away=True, warehouse_id=warehouse.id)

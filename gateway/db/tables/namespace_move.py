@@ -186,8 +186,9 @@ async def move(connection: AsyncConnection, subtree: Subtree, *, project_id: str
     )
 
 
-# A row keeps the end of its path: its levels after the first `depth`, its ancestors from the moved namespace on, and
-# its folded path after that of the moved namespace. The new path begins with the current spelling of the new parent.
+# The row of a moved namespace keeps the end of its path: the levels after the first `depth`, the ancestors from the
+# moved namespace on, and the folded path after that of the moved namespace. The new path begins with the current
+# spelling of the new parent.
 _MOVE = text(
     """
     update namespaces set

@@ -99,7 +99,8 @@ class TreeNamespace(NamedTuple):
 
 #: Namespaces of a tree, locked against every other change. A tree is locked level by level from the top down.
 LOCKED: Final = select(*columns_for(TreeNamespace, namespaces)).order_by(namespaces.c.id).with_for_update()
-#: The level below the namespaces `parents`. One array, because PostgreSQL accepts 32,767 parameters for a statement.
+#: The namespaces directly below the namespaces `parents`. The ids are one array, because PostgreSQL accepts at most
+#: 32,767 parameters for a statement.
 LOCKED_CHILDREN: Final = LOCKED.where(
     namespaces.c.parent_id == any_(bindparam("parents", type_=ARRAY(namespaces.c.id.type)))
 )
@@ -197,7 +198,7 @@ async def read_properties(database: Database, id: UUID) -> dict[str, str] | None
 
 _ONE = select(literal(1).label("one")).subquery("one")
 
-#: Returns always one row; it contains nulls if the namespace was dropped.
+#: The statement always returns one row. The row contains nulls if the namespace was dropped.
 _PROPERTIES = DirectRead(
     select(namespaces.c.properties).select_from(
         _ONE.outerjoin(namespaces, namespaces.c.id == bindparam("id", type_=namespaces.c.id.type))

@@ -95,8 +95,8 @@ async def last_location(
     return await fetch_optional(connection, LastLocation, _LAST_PLACE, values)
 
 
-# A deleted user who returns has a newer row and owns nothing from before. The keys only serve the index: a location
-# that differs in letter case is another folder of the store, and its row does not apply to this one.
+# A deleted user who returns has a newer row and owns nothing from before. The keys serve only to find rows by the
+# index: a location that differs in letter case is another folder of the store, and its row does not apply here.
 _LAST_PLACE = text(
     """
     select p.location, p.location_key, p.warehouse_id, p.files_remain, p.owners,
@@ -177,7 +177,8 @@ async def carry_policies(
     return carried
 
 
-# A deleted object has the inputs of its namespaces itself. A dropped one that can be restored still lies in them.
+# When an object is deleted, the policy inputs of its namespaces are copied to its own. A dropped object that can be
+# restored is still in its namespaces.
 _CARRY = text(
     """
     with former as (

@@ -36,7 +36,7 @@ from gateway.iceberg.identifiers import fold
 #: Minimum similarity of a result. It is the default of `pg_trgm` for whole strings.
 LEAST = 0.3
 
-#: Number of names from which the `bar` is found: so many, and so many more for each result.
+#: The `bar` is found from this number of names, plus _COMPARED names for each requested result.
 _FEWEST_COMPARED = 100
 _COMPARED = 4
 
@@ -79,8 +79,9 @@ _GRANTED = f"""
         where h.object_type <> 'namespace' group by 1),
 """  # noqa: S608 - composed of constants; every value is a bound parameter
 
-# A granted namespace and all below it. `offset 0` makes each lookup use an index and read one row. Other joins, or a
-# filter by similarity first, would read whole tables, and the time would depend on rows that the caller does not see.
+# A granted namespace and all namespaces below it. `offset 0` makes each lookup use an index and read one row. Other
+# joins, or a filter by similarity first, would read whole tables, and the time would depend on rows that the caller
+# does not see.
 _GRANTED_SPACES = """
     select n.id from (select distinct h.object_id::uuid as id from held h where h.object_type = 'namespace') g
     cross join lateral (
@@ -98,7 +99,7 @@ _CANDIDATES = """
         where t.namespace_id = s.id and search_signature(t.search_key) >= 0::bit(256)
             and t.staged_by is null and t.deleted_at is null offset 0) t
 """
-# These rows are not read from the index. To compute a signature costs more than what it would save.
+# The rows of grants are not read from the index. Computing their signatures would cost more than the comparisons saved.
 _GRANTED_CANDIDATES = """
     union all
     select t.id, t.search_key, null::bit(256), t.namespace_id, c.by
@@ -179,7 +180,7 @@ def statement(find: str, *, granted: bool) -> TextClause:
 
 
 _BY_NAME = _LIKE.format(out=_OUT, key="c.search_key", signature="c.signature", path="")
-# The trigrams of a path are those of its parts. The signature of a namespace is computed once.
+# The trigrams of a path are the trigrams of its parts. So the signature of each namespace is computed only once.
 _PATHS = """
     join namespaces n on n.id = c.namespace_id
     left join (
@@ -196,9 +197,9 @@ _STATEMENTS = {
 }
 
 
-# Without sequential scans, rows that the caller may not see are not read, whatever the planner estimates. A bitmap scan
-# would compute the signatures again. To compile the statement takes longer than to run it. The names of a large
-# warehouse stay in memory.
+# Sequential scans are disabled, so that rows which the caller may not see are not read, whatever the planner estimates.
+# Bitmap scans are disabled, because they would compute the signatures again. JIT is off: compiling takes longer than
+# the statement. The names of a large warehouse stay in memory.
 _BY_INDEX = text(
     "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('jit', 'off', true), set_config('work_mem', '32MB', true)"
@@ -248,7 +249,7 @@ _USERS = text(
     """  # noqa: S608 - composed of names of the schema; every value is a bound parameter
 )
 
-# Names are not used here, not even for the order: users set them.
+# The names of users are used neither for the search nor for the order, because users set their names themselves.
 _USERS_BY_ADDRESS = text(
     f"""
     select {columns_of(UserRow, "u")} from users u, (select searchable(lower(cast(:text as text))) as key) x

@@ -21,8 +21,8 @@ KEPT_DAYS: Final = 400
 """Retention of counts of requests: a year, and a month for comparison."""
 
 
-# Counts are added to existing rows, in one order. So processes neither lose counts nor deadlock. Counts of deleted
-# projects and warehouses are left out. The hour is that of the statement.
+# Counts are added to existing rows, always in the same order, so processes neither lose counts nor deadlock. Counts of
+# deleted projects and warehouses are left out. The hour is that of the statement.
 class CallCount(NamedTuple):
     """The number of calls of a route in one hour, with the name of the warehouse."""
 
@@ -83,8 +83,8 @@ _CALLS = text(
     """
 )
 
-# One process sums up at a time. A change that is committed late is added to the latest hour that was summed up. The
-# lock is a separate statement, so that the next one sees all changes of the previous holder.
+# Only one process at a time sums up changes. A change that is committed late is added to the latest hour that was
+# summed up. The lock is a separate statement, so that the statement after it sees all changes of the previous holder.
 _LOCK = text("select pg_try_advisory_xact_lock(hashtextextended('warehouse statistics', 7))")
 
 _SUM_UP = text(
@@ -108,7 +108,7 @@ _SUM_UP = text(
     """
 )
 
-# It includes changes that are not yet summed up, so that the latest hour is current.
+# The sum includes changes that are not yet summed up, so that the latest hour is current.
 _COUNTS = text(
     """
     with pending as (

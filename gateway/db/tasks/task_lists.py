@@ -115,7 +115,7 @@ async def page(
     if filter.entities is not None:
         conditions.append(_about(filter.entities))
     if filter.of_existing_only:
-        # Deleted entities have no grants, so no grant makes their tasks visible.
+        # Tasks of deleted entities are left out for these callers: no grant on the entity can make the task visible.
         conditions.append(exists().where(tables.c.id == tasks.c.entity_id))
     if filter.holders is not None:
         conditions.append(_visible_by_grants(filter.holders))

@@ -132,8 +132,8 @@ async def remove_ended(connection: AsyncConnection, project_id: str, *, older_th
         tasks.c.project_id == project_id,
         tasks.c.warehouse_id.in_(select(warehouses.c.id).where(warehouses.c.project_id == project_id)),
     )
-    # Locked with the condition: a task that is restarted concurrently (`task_lists.reschedule`) has not ended any more,
-    # and a deletion that waited for it would not check that again.
+    # The rows are locked with the condition. Otherwise a deletion could wait for a concurrent restart of a task
+    # (`task_lists.reschedule`), and then delete the task without checking again that it has ended.
     old = select(tasks.c.id).where(theirs, tasks.c.finished_at < before).limit(limit)
     held = old.with_for_update(skip_locked=True, of=tasks)
     removed = await connection.execute(delete(tasks).where(tasks.c.id.in_(held)))

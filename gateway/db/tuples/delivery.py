@@ -163,7 +163,7 @@ class TupleDelivery:
         try:
             await self.deliver(pending)
         except (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown) as outage:
-            # The change is committed. An error of its delivery does not change the response.
+            # The change is committed, so an error of its delivery does not change the response.
             _log.warning("tuples.delivery_postponed", count=len(pending), reason=str(outage))
             return False
         return True
@@ -174,8 +174,8 @@ class TupleDelivery:
             due = outbox.complete_moves(await outbox.due(connection, limit=_BATCH), limit=_BATCH)
             if not due:
                 return 0
-            # Postponed before delivery, in this transaction: if OpenFGA fails, other processes do not retry the same
-            # keys immediately.
+            # The keys are postponed before the delivery, in this transaction: if OpenFGA fails, other processes do not
+            # retry the same keys immediately.
             await outbox.postpone(connection, [row.id for row in due], seconds=5.0)
         await self._deliver(due)
         return len(due)
@@ -190,7 +190,8 @@ class TupleDelivery:
         async with self._database.locked(outbox.lock_names(keys)) as connection:
             sending = _Sending(connection, [row.id for row in batch], self._write)
             begun = await self._begin(sending, batch, keys)
-            # A row that is gone was delivered by another process after the change, so its key is not delivered again.
+            # If a row is gone, another process delivered the key after the change, so this one does not deliver it
+            # again.
             batch = [row for row in batch if row.id in begun.sent_before]
             if not batch:
                 return []
@@ -203,7 +204,7 @@ class TupleDelivery:
             except WriteOutcomeUnknown:
                 raise
             except Exception:
-                # Nothing was written, or all writes have a known outcome. So no write can be carried out late.
+                # Nothing was written, or the outcome of all writes is known. So no write can be carried out later.
                 await outbox.unmark(connection, begun.sent_before)
                 raise
             unsure = [row for row in batch if row.key in begun.settled_at]
@@ -303,9 +304,10 @@ class _Sending:
                     raise
 
 
-#: Cached responses about these types are tied to the revision of their warehouse, all others to the server's revision.
+#: Cached responses about these types depend on the revision of their warehouse, all others on the revision of the
+#: server.
 _IN_WAREHOUSE = IN_A_WAREHOUSE | {ObjectType.WAREHOUSE}
-#: Relations that can revoke a right by a tuple without an expiry.
+#: Relations whose tuples can revoke a right although they have no expiry.
 _REVOKES_WITHOUT_END = frozenset({MANAGED_ACCESS, Privilege.DELEGATE.value, Privilege.SUBJECT.value})
 
 

@@ -97,7 +97,7 @@ async def finish(
     await connection.execute(_FINISH, values)
 
 
-# The warehouses are locked in one order, so that two deliveries cannot deadlock; the server last.
+# The warehouses are locked in the order of their ids and the server last, so that two deliveries cannot deadlock.
 _FINISH: Final = text(
     """
     with gone as (delete from outbox where id = any(:ids)),

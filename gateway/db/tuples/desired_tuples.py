@@ -111,7 +111,7 @@ _KEYS_OF_TYPES = """
          with ordinality as a(kind, subject_type, subject_id, relation, object_type, object_id, ord)
 """
 
-# Grants of a user that the directory deactivated are kept and have no effect.
+# Grants of a user that the directory deactivated are kept, but have no effect.
 _ACTIVE = """
     not (a.subject_type = 'user' and exists (
         select 1 from scim_users u where u.user_id = a.subject_id and not u.active))
@@ -179,7 +179,7 @@ _FLAGGED = f"""
 
 _REASONS = ", ".join(f"'{privilege.value}'" for privilege in sorted(TRAVERSE_REASONS))
 
-# Live grants of a reason below the container `a` to its subject.
+# Unexpired grants of one of `_REASONS`, to the subject of `a`, on objects below the container of `a`.
 _BELOW = f"""
     from grants g
     left join tables t on t.kind = case g.object_type when 'column' then 'table' else g.object_type end
@@ -198,7 +198,8 @@ _BELOW = f"""
             else false end
 """
 
-# Most grants have no expiry, and the first of these that is found decides.
+# Grants without an expiry are searched first: most have none, and the first one found decides. Only otherwise the
+# latest expiry is computed.
 _TRAVERSED = f"""
     select e.ord, e.until from (
         select a.ord, a.endless, case when not a.endless then
@@ -249,7 +250,8 @@ def following(grant: TupleKey, above: Sequence[ObjectKey]) -> list[TupleKey]:
 _CONTAINERS = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 
 
-# It reads grants by the index on their objects, so the cost depends on the moved objects and not on all grants.
+# The statement finds grants by the index on their objects, so its cost depends on the moved objects and not on all
+# grants.
 _PRINCIPALS_BELOW = text(
     f"""
     with inside as materialized (

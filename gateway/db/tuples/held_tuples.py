@@ -22,8 +22,8 @@ from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.objects import IN_PROJECTS
 from gateway.db.tuples.desired_tuples import Containers, containers_of, following
 
-# Roles are followed through every relation, so that the model alone decides which relations make members. Expired
-# grants are left out by the evaluation, which uses the time of the request.
+# Roles are followed through every relation, so that only the model decides which relations make members. Expired grants
+# are left out by the evaluation, because it uses the time of the request.
 _GRANTS: Final = text(
     """
     with recursive held(type, id) as (

@@ -22,7 +22,7 @@ from gateway.db.schema.warehouses import warehouses
 _TABLES = {ObjectType.WAREHOUSE: warehouses, ObjectType.NAMESPACE: namespaces}
 
 
-#: Types of objects that can have the flag.
+#: Types of objects that can have the flag `managed_access`.
 FLAGGED = frozenset(_TABLES)
 
 

@@ -42,7 +42,7 @@ NOTE_SECONDS: Final = 0.5
 considered settled too early.
 """
 
-#: The number of times that the record is renewed until one is recent.
+#: The maximum number of renewals of the record of a write, until one is recent enough.
 NOTES: Final = 4
 
 _LARGEST: Final = 90
@@ -71,7 +71,7 @@ class _Request:
             self.done.set_result(left)
 
     def fail(self, error: BaseException) -> None:
-        # The request may have ended at its deadline.
+        # The future may be done already, because the request ended at its deadline.
         if not self.done.done():
             self.done.set_exception(error)
 

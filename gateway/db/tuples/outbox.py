@@ -25,7 +25,8 @@ from gateway.db.pools.rows import columns_for, fetch_all
 from gateway.db.schema.changes import outbox
 from gateway.db.schema.principals import users
 
-#: The request delivers its keys immediately. The delay prevents a duplicate delivery in the background.
+#: The request delivers its keys immediately. The background delivery waits for this time, so that it does not repeat
+#: the delivery.
 FIRST_BACKGROUND_TRY_SECONDS: Final = 5.0
 _HOLDS_BACK_SECONDS = 600.0
 
@@ -94,7 +95,7 @@ async def enqueue_each(
         "step": step,
         "later": FIRST_BACKGROUND_TRY_SECONDS,
     }
-    # Their ids have the order of the keys.
+    # The ids ascend in the order of the keys.
     ids = sorted((await connection.execute(_ENQUEUE, values)).scalars())
     return [
         Pending(id=id, key=key, takes_away=takes_away, warehouse_id=within)
@@ -225,12 +226,12 @@ async def due(connection: AsyncConnection, *, limit: int) -> list[Pending]:
     before = exists().where(
         earlier.c.written_in == outbox.c.written_in, earlier.c.step < outbox.c.step, earlier.c.not_before < soon
     )
-    # A first step never waits. Without this case, each of the thousands of keys of a dropped tree would be compared
-    # with all others.
+    # A first step never waits for another step. Without this case, each of the thousands of keys of a dropped tree
+    # would be compared with all others.
     held_back = case((outbox.c.step > 0, before), else_=False)
     statement = (
         _ROWS.where(outbox.c.not_before <= func.clock_timestamp(), ~held_back)
-        # Revocations first, then in the order of the changes.
+        # Revocations come first. Other rows have the order of the changes.
         .order_by(outbox.c.takes_away.desc(), outbox.c.id)
         .limit(limit)
         .with_for_update(skip_locked=True, of=outbox)

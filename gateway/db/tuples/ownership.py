@@ -271,7 +271,8 @@ async def record_owned(
     }
     noted = time.monotonic()
     rows = (await connection.execute(_RECORD, values)).all()
-    # The ids have the order of the keys. The edge and the ownership come first, and are always enqueued.
+    # The ids of the rows ascend in the order of the keys. The edge and the ownership come first, and are always
+    # enqueued.
     ordered = sorted(rows, key=lambda row: int(row.id))
     keys = [*own, *(paths if len(rows) > len(own) else ())]
     pending = [Pending(row.id, key, False, warehouse_id) for row, key in zip(ordered, keys, strict=True)]
@@ -286,8 +287,9 @@ _LATEST_GRANTS: Final = 16
 
 _REASONS: Final = ", ".join(f"'{privilege.value}'" for privilege in sorted(TRAVERSE_REASONS))
 
-# A row that another transaction holds is skipped: it may be about to end or to move. The lock on the object is `for
-# share`, because a rename that moves it updates its row without changing a key of the table.
+# The search for a reason for `traverse` skips rows that another transaction has locked: their grant may be about to end
+# or to move. `for share` suffices for the object, because a rename or move updates its row without changing a key of
+# the table.
 _RECORD: Final = text(
     f"""
     with granted as (

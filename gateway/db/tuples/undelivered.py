@@ -20,10 +20,10 @@ from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.tuples.desired_tuples import desired_tuples
 from gateway.db.tuples.outbox import STRUCTURAL
 
-#: One more than OpenFGA accepts with a check, so that a larger number is noticed.
+#: One more than the number of contextual tuples that OpenFGA accepts with a check, so that more of them are noticed.
 _MOST = 101
 
-# A row that removes a tuple of an object belongs to a move, a deletion or a revocation: then the object is left out.
+# An object is left out if the outbox removes one of its tuples, because it is then being moved, deleted or revoked.
 _PENDING = text(
     """
     with asked as materialized (
@@ -77,8 +77,8 @@ class PendingCreations:
             return await desired_tuples(connection, keys)
 
 
-# Each key of a role or of a container may matter to the principal. Keys of dropped objects do not: no decision finds
-# them.
+# Each key of a role or of a container may concern the principal. Keys of dropped objects are left out, because no
+# decision finds such an object.
 _REVOCATIONS = DirectRead(
     text(
         """

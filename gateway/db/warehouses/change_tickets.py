@@ -82,8 +82,8 @@ async def open_ticket(connection: AsyncConnection, new: NewTicket, *, lifetime: 
             change=cast(literal(new.change.decode(), Text), JSONB),
             expires_at=_NOW + _seconds(lifetime),
         )
-        # The update changes nothing: it returns the existing ticket. If a second statement read the ticket, a
-        # concurrent run could use the ticket first.
+        # The update changes nothing and returns the existing ticket. A second statement would read the ticket later,
+        # and a concurrent run of the same change could use it before.
         .on_conflict_do_update(
             index_elements=["digest"], index_where=_OPEN_IN_INDEX, set_={"digest": change_tickets.c.digest}
         )

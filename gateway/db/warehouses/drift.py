@@ -36,7 +36,7 @@ from gateway.db.tables import tables
 from gateway.db.tuples import managed_access
 from gateway.db.tuples.desired_tuples import containers_of, following
 
-#: The grantor of a grant that another client wrote into OpenFGA and that was adopted.
+#: The `granted_by` of a grant that another client wrote into OpenFGA and that was adopted.
 EXTERNAL: Final = "external"
 
 
@@ -99,7 +99,7 @@ async def adopt(connection: AsyncConnection, key: TupleKey, expires_at: datetime
 
     Call it with the object (`grants.lock_object_shared`) and the key locked.
     """
-    # The namespace is locked too, so that no concurrent move changes the path that is read here.
+    # The namespace is locked too, so that no concurrent move changes the path that `following` needs.
     await _lock_hierarchy(connection, key.object)
     privilege, principal = Privilege(key.relation), Principal(PrincipalType(key.subject.type), key.subject.id)
     await grants.grant(
@@ -164,7 +164,8 @@ class Watch:
     compare_all: bool
 
 
-# A power failure of the database's machine may lose a lease or a position. Then a part of the feed is read again.
+# The commit does not wait for the disk. If a power failure loses a lease or a position, a part of the feed is read
+# again.
 _NOT_WAITING_FOR_THE_DISK: Final = text("select set_config('synchronous_commit', 'off', true)")
 
 
@@ -172,8 +173,8 @@ _HELD_BY_ANOTHER: Final = DirectRead(
     text("select 1 as held from drift_watch where holder <> cast(:holder as uuid) and held_until >= clock_timestamp()")
 )
 
-#: As one statement, because each worker process executes it twice a second. The setting, which must be read to take
-#: effect, ends with the statement's own transaction.
+#: One statement with its setting, because each worker process executes it twice a second. The setting must be read to
+#: take effect, and ends with the transaction of the statement.
 _ACQUIRE: Final = DirectRead(
     text(
         """
@@ -295,7 +296,8 @@ _STATEMENTS: Final = {
     ),
 }
 
-#: The tables with the rows that require tuples, in the order of the search for missing ones: the hierarchy first.
+#: The tables with the rows that require tuples. The search for missing tuples reads them in this order: the hierarchy
+#: first.
 SOURCES: Final = tuple(_STATEMENTS)
 
 _PENDING: Final = text(

@@ -30,7 +30,8 @@ _COUNTING_CLASS: Final = 0x1A52
 _HAS_WAITING = DirectRead(
     text("select exists (select from event_deliveries where sink = cast(:sink as text)) as waiting")
 )
-# A machine that loses its power or its network closes no connection. By default, its lock would stay for two hours.
+# A machine that loses its power or its network does not close its connection. Without these settings, its lock would
+# stay for two hours.
 _TRY = text(
     "select pg_try_advisory_lock(:class, hashtext(:sink)), set_config('tcp_keepalives_idle', '15', false), "
     "set_config('tcp_keepalives_interval', '5', false), set_config('tcp_keepalives_count', '3', false)"
@@ -41,8 +42,8 @@ _BATCH = text(
     "from event_deliveries d "
     "join events e using (sequence) where d.sink = :sink order by d.sequence limit :limit"
 )
-# A replay during a call writes a new version of each row, which then stays: the event is sent again, after those before
-# it. Otherwise the replayed earlier events of its key would arrive last.
+# If events are replayed during a call of the sink, their rows have another version and are not removed: they are sent
+# again, in order. Otherwise the replayed earlier events of a key would arrive after its later events.
 _REMOVE = text(
     "delete from event_deliveries d using unnest(cast(:sequences as bigint[]), cast(:versions as text[])) "
     "as sent (sequence, version) "
@@ -179,7 +180,7 @@ async def _locked(database: Database, parameters: Mapping[str, Any]) -> AsyncIte
             yield connection
             await connection.execute(_UNLOCK, dict(parameters))
         except BaseException:
-            # Closing the connection releases the lock in any state.
+            # Closing the connection releases its lock in any state of the transaction.
             await connection.invalidate()
             raise
 

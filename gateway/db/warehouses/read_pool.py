@@ -67,7 +67,8 @@ class ReadPool:
             self._leave_alone(failed)
             return await _run_on(self._primary, query, in_transaction)
         except DBAPIError as failed:
-            # A replica may lack a migration. If the query fails on the primary too, the replica is not the cause.
+            # The replica may lack a migration. If the query fails on the primary as well, the error is raised and the
+            # replica stays in use.
             answer = await _run_on(self._primary, query, in_transaction)
             self._leave_alone(failed)
             return answer
@@ -76,7 +77,7 @@ class ReadPool:
         self, replica: Database, query: Callable[[Connection], Awaitable[Answer]], in_transaction: bool
     ) -> Answer:
         if not self._verified:
-            # A wrong URL would show the users and tables of another installation.
+            # A replica behind a wrong URL would show the users and tables of another installation.
             found = await _run_on(replica, servers.stored_id, in_transaction=False)
             if found != self._server_id:
                 raise OtherServer(

@@ -12,7 +12,8 @@ from uuid_utils.compat import uuid7
 
 from gateway.db.schema.warehouses import server
 
-# Identity of the cluster and of this table. A restored dump creates another table, in another cluster or the same one.
+# The identity of the cluster and of this table. If a dump is restored, the table is another one, in the same cluster or
+# another.
 _HOME = "select (select system_identifier from pg_control_system())::text || '/' || 'server'::regclass::oid::text"
 
 

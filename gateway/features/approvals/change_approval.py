@@ -131,7 +131,7 @@ class ChangeApproval(UseCases):
         if panel is None:
             return UNCONDITIONAL
         asked = [each for each in proposals if panel.concerns(each.change.kind, each.change.object_type)]
-        # Not strict: after a rejection, the others are not verified.
+        # Not strict: after a rejection, the remaining proposals are not verified and have no verdict.
         judged = list(zip(asked, await panel.verify_all([each.change for each in asked]), strict=False))
         _refuse_rejected(permit, judged)
         opened = [
@@ -186,7 +186,8 @@ class ChangeApproval(UseCases):
         if not self.concerns(ChangeKind.CREATE, type) and replaced is None:
             return UNCONDITIONAL
         after = registered.text
-        # A caller with access to the storage can write other content to the same file.
+        # The hash identifies the content, because a caller with access to the storage can write other content to the
+        # same file.
         content = {"sha256": await offload(lambda: hashlib.sha256(after).hexdigest(), size=len(after))}
         register = {"action": "register", "metadata-location": registered.metadata_location, **content}
         levels = namespace.namespace.levels
@@ -194,7 +195,8 @@ class ChangeApproval(UseCases):
         judged = (ChangeKind.COMMIT, ChangeKind.DROP)
         if replaced is not None and any(self.concerns(kind, type) for kind in judged):
             document = await documents.read(replaced)
-            # A table that is gone is not replaced. One that changes from now on lets the registration fail.
+            # If the table is gone, the registration replaces nothing. If the table changes from now on, the
+            # registration fails.
             before = None if document is None else document.text
             updates = drop_updates(permit)
             if before is not None:
@@ -330,7 +332,7 @@ class ChangeApproval(UseCases):
             kind=change.kind.value,
             principal=permit.actor.id,
             reasons=reasons,
-            # PostgreSQL's JSON has no NUL character.
+            # PostgreSQL cannot store a NUL character in JSON.
             change=text.replace(b"\\u0000", b"\\ufffd"),
         )
         async with self._database.transaction() as connection:

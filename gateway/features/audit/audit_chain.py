@@ -114,7 +114,8 @@ class AuditSealer:
         while (sealed := await self._seal_block(since, period)) is not None:
             block, since = sealed
             added += 1
-            # An operator can keep this line outside of the database, as an anchor.
+            # An operator can keep this log line outside of the database, as an anchor for the verification of the
+            # chain.
             _log.info("audit.sealed", block=block.number, digest=block.digest.hex(), records=block.count)
         return added
 

@@ -125,12 +125,13 @@ class AuditExport:
         async with self._database.read() as connection:
             records = await audit_blocks.records_of(connection, block.number)
         if len(records) != block.count:
-            # Retention removed them before the export was configured, or an administrator of the database did.
+            # Records are missing: retention removed them before the export was configured, or a database administrator
+            # did.
             _log.error("audit.export_postponed", block=block.number, records=len(records), expected=block.count)
         for body in requests_of(block, records):
             rejected = rejected_in(await self._send(body))
             if rejected is not None:
-                # The specification forbids to send them again.
+                # The OpenTelemetry specification forbids clients to send rejected records again.
                 _log.error(
                     "audit.records_rejected", block=block.number, records=rejected.records, reason=rejected.reason
                 )

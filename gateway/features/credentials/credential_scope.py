@@ -83,7 +83,7 @@ class CredentialScope(UseCases):
         if row is None:
             raise not_found(ref)
         run = None if row.report is None else msgspec.json.decode(row.report, type=ScopeReport)
-        # A run for another profile says nothing about this one.
+        # The result of a run for an earlier version of the profile says nothing about the current version.
         if row.version != row.profile_version:
             run = None
         return ScopeReportAnswer(

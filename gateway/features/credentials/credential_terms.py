@@ -18,8 +18,8 @@ from gateway.scope.credential import AccessLevel
 def load_level(permit: Permit[VendCredentials]) -> AccessLevel:
     """Return the access level of a load's credentials."""
     table = permit.operation.table
-    # A caller that does not read all of the table gets no write access: it could write back held-back values, or
-    # overwrite rows without them. If its data policies allow appends, it may add files and delete none.
+    # A caller that may not read all of the table gets no write access: it could write back values that it cannot read,
+    # or overwrite rows without them. If its data policies allow appends, it may add files and delete none.
     terms = vending_terms(permit.obligations)
     may_write = permit.holds(Can.WRITE_DATA, table) and (terms.whole or terms.appends)
     return level_of(may_write, terms)

@@ -130,7 +130,7 @@ class Credentials(UseCases):
                 connection,
                 operation.table_id,
                 namespace_id=namespace.id,
-                # The name about which the policies have decided.
+                # The name that was sent to the policies for the decision.
                 name=operation.table,
                 staged_by=permit.actor.id,
             )
@@ -155,11 +155,12 @@ class Credentials(UseCases):
         unrestricted = not permit.restricted(ref)
         refresh = refresh_endpoint(table.warehouse.id, table.identifier) if unrestricted else None
         offer = self._signing.for_table(table) if unrestricted else None
-        # Read before the location: without its package, the location of a provided store has an unknown scheme.
+        # The profile is read before the location, because reading it loads the package of the store. Without the
+        # package, the scheme of the location is unknown.
         profile = table.warehouse.storage_profile
         target = _Target(table.warehouse, parse_location(table.location), load_level(permit), refresh, table.id)
         vended_result = await self._vend_or_sign(permit, target, offer, preferred=permit.operation.signing)
-        # The audit record is committed first. If that fails, no credentials are sent.
+        # The audit record is committed before the response. If the commit fails, no credentials are sent.
         permit.pending_audit.add_details(**dict(vended_result.audit_details))
         await permit.pending_audit.commit(vended_result.issued)
         return vended_result if vended_result.config else _location_only(profile, vended_result.reason)
@@ -206,7 +207,7 @@ class Credentials(UseCases):
             vended_result = await self._vend_or_sign(vend, target, offer, preferred=preferred)
             await vend.pending_audit.also(vended_result.issued, **dict(vended_result.audit_details))
         except Exception as failed:
-            # Any exception: an error would make the client conclude that nothing was created.
+            # Any exception: the object is created, and an error would make the client believe the opposite.
             _log.warning("credentials.not_handed_out", table=identifier.dotted, exc_info=failed)
             return _location_only(
                 profile, "the credentials could not be created or recorded in the audit log; load the table to get them"
@@ -338,8 +339,8 @@ class Credentials(UseCases):
         latest = now + timedelta(seconds=min(bounds) + _MINTING_SECONDS)
         expiry = await self._door.first_expiry(permit, latest, last_resolution=resolution)
         if expiry is not None:
-            # Rounded down to quarters of an hour, so that requests of the next minutes can share a credential. Below
-            # the store's minimum lifetime nothing can be shared.
+            # The lifetime is rounded down to quarters of an hour, so that requests of the next minutes can share a
+            # credential. Below the store's minimum lifetime nothing can be shared.
             remaining = int((expiry - now).total_seconds()) - _MINTING_SECONDS
             bounds.append(remaining - remaining % _SHARED_SECONDS if remaining > _SHARED_SECONDS else remaining)
         return min(bounds), expiry

@@ -75,7 +75,7 @@ class KeyRotation:
         if not seal or not left:
             return RotationResult(stored, 0, left)
         sealed = await self._seal_outdated()
-        # Checked again: a gateway whose first key is the other one may have stored a credential meanwhile.
+        # The count is read again: a gateway whose first key is an older key may have stored a credential meanwhile.
         stored, left = await self._count()
         return RotationResult(stored, sealed, left)
 
@@ -205,7 +205,7 @@ class SecretMove:
                     self._database.change(permit) as connection,
                 ):
                     moved += await secret_moves.replace(connection, id, written)
-        # Counted again: a gateway with other settings may have stored a credential meanwhile.
+        # The count is read again: a gateway with other settings may have stored a credential meanwhile.
         async with self._database.read() as connection:
             left = len(await secret_moves.outside(connection, self._to))
         return MoveResult(self._to, moved, left, unreadable)

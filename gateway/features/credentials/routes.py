@@ -73,5 +73,5 @@ async def _sign(ctx: Ctx, operation: SignRequest | SignWrite) -> Response[Remote
 
 
 def _response(signed: RemoteSignResult) -> Response[RemoteSignResult]:
-    # Java clients keep what they may cache for 30 seconds, in a cache that all users of one process share.
+    # A cacheable response is kept by Java clients for 30 seconds, in a cache that all users of one process share.
     return Response(signed, headers={"Cache-Control": "no-store"})

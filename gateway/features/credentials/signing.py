@@ -37,7 +37,8 @@ _Vend = Permit[VendCredentials] | Permit[VendCreationCredentials]
 
 _RANK: Final = {AccessLevel.READ: 0, AccessLevel.READ_WRITE: 1, AccessLevel.READ_WRITE_DELETE: 2}
 
-#: Keys in the audit record of a deletion of several objects. Their number is recorded too.
+#: Maximum number of keys in the audit record of a deletion of several objects. The record also has the number of all
+#: keys.
 _AUDITED_KEYS: Final = 5
 
 
@@ -86,7 +87,7 @@ class Signing(UseCases):
                 connection,
                 operation.table_id,
                 namespace_id=namespace.id,
-                # The name about which the policies have decided.
+                # The name that was sent to the policies for the decision.
                 name=operation.table,
                 staged_by=permit.actor.id,
             )

@@ -58,8 +58,8 @@ class Dropped:
         return f"{text}; restorable-until={until}"
 
 
-#: Seconds between a drop that does not state what happens to the files, and their deletion. `DROP TABLE … PURGE` in
-#: Spark is such a drop: Spark then reads the metadata itself, and would fail if its files were gone.
+#: If a drop does not state what happens to the files, they are deleted after this number of seconds. `DROP TABLE …
+#: PURGE` in Spark is such a drop: Spark then reads the metadata itself, and would fail without its files.
 _CLIENT_PURGE_SECONDS: Final = 10.0
 
 _NOTES: Final = {
@@ -94,7 +94,7 @@ async def drop_tabular(
     meanwhile, ProtectedTabularDeletionWithoutForce, and DatabaseUnavailable while the task of an earlier drop is still
     running.
     """
-    # A rename, or a move of the namespace, may have removed the object from the namespace of the decision.
+    # A rename, or a move of the namespace, may have taken the object out of the namespace that the decision was about.
     namespace_held = await namespaces.lock_if_unmoved(connection, dropped.namespace)
     now = await tables.hold_for_drop(connection, dropped.id) if namespace_held else None
     if now is None or now.namespace_id != dropped.namespace.id:
@@ -121,7 +121,8 @@ async def drop_tabular(
             in_seconds=float(now.keep_seconds),
         )
         if task is None:
-            # The running task of an earlier drop blocks a new one: without a task, the object would never be deleted.
+            # No task was added, because the running task of an earlier drop is in its place. Without a task, the object
+            # would never be deleted.
             raise DatabaseUnavailable("the cleanup of an earlier drop of this table is still in progress")
         permit.pending_audit.add_details(kept_seconds=str(now.keep_seconds), files=files.value, location=now.location)
         return Dropped([], files, permit.resolution.now + timedelta(seconds=now.keep_seconds))

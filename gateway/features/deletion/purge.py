@@ -57,8 +57,8 @@ class Purge:
             location = parse_location(operation.location)
             permit.pending_audit.add_details(location=location.text, table_id=str(operation.table_id))
             if await self._in_use(location):
-                # The active task reserves the location, so this cannot happen. If it does, another object's files must
-                # survive.
+                # The active task reserves the location, so no object can use it. If one does nevertheless, its files
+                # must survive.
                 _log.error("purge.place_found_in_use", task=str(task.id), location=location.text)
                 async with self._database.change(permit) as connection:
                     await task_runs.finish(
@@ -85,13 +85,14 @@ class Purge:
         deleted, made_at = 0, time.monotonic()
         credential = await self._credential(warehouse, profile, location)
         while keys := await self._files.list_keys(profile, credential, location, _PAGE):
-            # The report fails with TaskLost if another worker has the task. While this attempt owns the task, no other
-            # object can use the location, so the listed files are the old ones. A process that was suspended past the
-            # task's end stops here: its listing may contain files of a new object.
+            # The report fails with TaskLost if another worker has the task. While this worker has the task, no other
+            # object can use the location, so all listed files are the purged object's. A process that was suspended
+            # until the task was lost stops here: its listing may contain files of a new object.
             await report(self._database, task, progress=0.0, details={"deleted": deleted})
             await self._files.delete_below(profile, credential, location, keys)
             deleted += len(keys)
-            # The number of remaining files is unknown: the store lists one page at a time.
+            # The progress stays 0, because the number of remaining files is unknown: the store lists one page at a
+            # time.
             await report(self._database, task, progress=0.0, details={"deleted": deleted})
             if time.monotonic() - made_at > _RENEW_SECONDS:
                 credential, made_at = await self._credential(warehouse, profile, location), time.monotonic()

@@ -82,7 +82,8 @@ class EngineProbes(UseCases):
         async with self._database.change(permit) as connection:
             challenge = Challenge(
                 id=id,
-                # The number makes the name of the canary impossible to guess: no other table can be read by it.
+                # The random number makes the name impossible to guess, so the engine can read no other table under this
+                # name.
                 table=f"canary_{uuid4().hex}",
                 rows=new_rows(),
                 created_by=permit.actor.id,
@@ -229,7 +230,7 @@ class EngineProbes(UseCases):
         decided again.
         """
         if not result.passed:
-            # In a transaction of its own: the change itself is decided again if a revision changes before it commits.
+            # In a separate transaction: the change itself is decided again if a revision changes before it commits.
             async with self._database.transaction() as connection:
                 await engine_probes.change_revision(connection, warehouse_id)
         verdict = PASSED if result.passed else FAILED

@@ -84,7 +84,8 @@ async def exchange_token(ctx: Ctx) -> Response[TokenAnswer]:
     form = await _form(ctx)
     _require_exchange(form)
     if ctx.header("x-assume-role") is not None:
-        # An engine exchanges tokens as itself. Ignoring the header would give more rights than the client requested.
+        # The engine exchanges tokens as itself and not as a role. If the header were ignored, the token would have more
+        # rights than requested.
         raise OAuthRefused(
             "invalid_request",
             "a token request must not have the header x-assume-role; send it with each request that uses the token",

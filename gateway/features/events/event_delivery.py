@@ -124,8 +124,9 @@ class EventDelivery:
                     break
                 delivered += count
                 if count == len(found) < self._pace.batch:
-                    # Under load, each batch would otherwise have only the few events that were written during the
-                    # one before. They wait for the next poll, so that all costs of a batch are shared by many.
+                    # A batch that is not full is the last one until the next poll. Otherwise, under load, each batch
+                    # would contain only the few events that were written during the batch before, and the costs of a
+                    # batch would not be shared.
                     break
         return delivered
 
@@ -148,8 +149,8 @@ class EventDelivery:
             self._failed("no result in time")
             return None
         except (Exception, asyncio.CancelledError) as error:
-            # A sink of another author can raise anything. The events stay in the outbox. A library that cancels a
-            # future inside of a sink also raises CancelledError here, and must not end the delivery.
+            # A sink from another package can raise anything. The events stay in the outbox. If a library cancels a
+            # future inside of a sink, CancelledError arrives here, too. It must not end the delivery.
             if isinstance(error, asyncio.CancelledError) and _ends():
                 raise
             _log.exception("event_sink.raised", sink=self._sink.name)
@@ -203,7 +204,7 @@ class EventDelivery:
             async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._sink.close()
         except Exception as error:
-            # A sink of another author can raise anything, and the process ends now.
+            # A sink from another package can raise anything. The process ends now, so the error is only logged.
             _log.warning("event_sink.close_failed", sink=self._sink.name, reason=type(error).__name__)
 
 
@@ -245,7 +246,7 @@ class EventKeeping:
             except (DatabaseUnavailable, CommitUnknown) as outage:
                 _log.warning("events.keeping_postponed", reason=str(outage))
             except Exception:
-                # As in `EventDelivery._attempt`.
+                # The loop must survive unexpected errors; they are logged with their traceback.
                 _log.exception("events.keeping_failed")
             await self._pause()
 

@@ -42,8 +42,8 @@ from gateway.access.principals import other_principal, principal_of
 from gateway.iceberg.errors import BadRequestException
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
 
-#: Maximum number of principals in one batch. Each costs a query of its roles and a call to each engine, so this limit
-#: bounds the cost of a request. MAX_CHECKS bounds the checks.
+#: Maximum number of principals in one batch. Each principal costs a query of its roles and a call to each engine.
+#: MAX_CHECKS limits the number of checks.
 MAX_PRINCIPALS = 100
 
 
@@ -178,7 +178,8 @@ def _action(action: object) -> tuple[Can, Facts]:
 
 _RELATIONS = frozenset(Can)
 
-#: The fact under which each create operation passes the new object's name to policies. In a check its key is `name`.
+#: The name of the fact with the new object's name, by create action. In the body of a check the name of the member is
+#: `name`.
 _NAME_FACTS = {
     Can.CREATE_PROJECT: "project_name",
     Can.CREATE_WAREHOUSE: "warehouse_name",

@@ -66,7 +66,8 @@ class Checks(UseCases):
                 allowed = bool(names)
         named = {} if names is None else {0: names}
         restricted = await self._restricted(permit, {0: check} if allowed else {}, named, {})
-        # This answer has no member for restrictions.
+        # The response of this endpoint cannot contain restrictions, so a check with restrictions is answered with
+        # False.
         answer = restricted.get(0) or RestrictedAnswer(allowed)
         allowed = answer.allowed and answer.restrictions is None
         return CheckAnswer(allowed=allowed, restricted=answer.restricted or answer.restrictions is not None)
@@ -293,7 +294,8 @@ class Checks(UseCases):
             return hub is not None and permit.holds(Can.INSPECT, hub)
         strict = permit.operation.error_on_not_found
         if check.principal is None and not strict:
-            # Absent objects are checked like present ones, so the response time reveals neither.
+            # Absent objects are checked like existing ones, so that the response time does not reveal which of them
+            # exist.
             return True
         there = _is_visible(permit, check)
         if there and check.principal is not None and permit.holds(Can.READ_ASSIGNMENTS, check.on):

@@ -22,7 +22,7 @@ from gateway.db.tuples import outbox
 from gateway.iceberg.errors import BadRequestException
 from gateway.obligations.projections import Columns, RestrictionNotExpressible, columns_of
 
-#: A column by its field id, independent of its name. Revocation needs it: a name may not fit in a path, the name of a
+#: A column by its field id instead of its name. Revocation needs this: a name may not fit in a path, the name of a
 #: dropped column may belong to another column now, and the schema may be gone.
 _BY_ID: Final = re.compile(r"field-id:(0|[1-9][0-9]{0,9})", re.ASCII)
 
@@ -80,7 +80,8 @@ def known_columns(excerpt: Excerpt) -> Columns:
 def field_named(columns: Columns, name: str, *, dropped: bool) -> int:
     """Return the field id of the column with this name. Raises the errors of `object_of`."""
     if (by_id := _BY_ID.fullmatch(name)) is not None:
-        # Policies receive the column name of a new grant, so a new grant must name the column.
+        # Policies receive the column's name with a new grant, so a new grant must contain the name and not the field
+        # id.
         if not dropped:
             raise BadRequestException(
                 f"{name} is a field id. Use the name of the column to grant; a field id is only valid to list and "

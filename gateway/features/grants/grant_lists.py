@@ -237,7 +237,7 @@ def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
             dropped=not there,
         )
     card = CARDS[key.type]
-    # A project and a warehouse have their id from their location.
+    # If the object is a project or a warehouse, the next line sets the same id again.
     own: dict[str, Any] = dict.fromkeys(card.id_members, key.id)
     own |= {"project_id": object_location.project_id, "warehouse_id": object_location.warehouse_id}
     return GrantedOn(type=card.in_bodies, **own)

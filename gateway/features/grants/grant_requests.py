@@ -18,7 +18,7 @@ from gateway.access.principals import principal_of
 from gateway.access.tuples import PrincipalType
 from gateway.iceberg.errors import BadRequestException
 
-#: The latest expiry of a grant, exclusive. It is far in the future, and far from the limits of calendar arithmetic.
+#: Grants must expire before this time. It is far in the future, and far from the limits of calendar arithmetic.
 LAST_END = datetime(9000, 1, 1, tzinfo=UTC)
 
 
@@ -95,7 +95,7 @@ def require_writable(
         within_roles = on.type is ObjectType.ROLE and entry.principal.type is PrincipalType.ROLE
         if within_roles and isinstance(on, RoleRef) and entry.principal.id == str(on.role_id):
             raise SelfAssignment("A role cannot be assigned to itself.")
-        # Compare the year only: near the end of the calendar a conversion to another time zone overflows.
+        # Only the year is compared: near the end of the calendar, a conversion to another time zone overflows.
         if entry.expires_at is not None and entry.expires_at.year >= LAST_END.year:
             raise InvalidGrantExpiry(
                 f"expires-at must be before the year {LAST_END.year}. For a grant without an expiry, leave "

@@ -144,7 +144,8 @@ class Grants(UseCases):
             with require_remaining_admin():
                 given, lost = await retry_serialization(lambda: self._record(permit, change, row, on, strict=strict))
         except TupleNotFound:
-            # A client that repeats a revocation after a 503 must not read "does not exist" before it is in force.
+            # If a client repeats a revocation after a 503, this waits for delivery: "does not exist" must not come
+            # before the revocation is in force.
             await self._answer_when_delivered((), await self._pending_revocations(on.key, change))
             raise
         await self._answer_when_delivered(given, lost)
@@ -177,7 +178,8 @@ class Grants(UseCases):
             await refuse_members(connection, key, change.writes, may)
             await _revoke(connection, on, change.deletes, by, strict=strict)
             shortened = await _grant(connection, key, change.writes, by, strict=strict)
-            # New subjects of a policy, and new members of a role that is a subject, are restricted before the response.
+            # Restrictions must take effect before the response: on new subjects of a policy, and on new members of a
+            # role that is a subject.
             less = [*change.deletes, *shortened, *await restricting(connection, key, change.writes)]
             return await _enqueue(connection, key, place, change.writes, less)
 

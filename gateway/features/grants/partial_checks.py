@@ -27,7 +27,8 @@ _MANY: Final = 6
 
 _TYPES: Final = frozenset({ObjectType.NAMESPACE, ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
 
-#: Relations that a grant manager holds without seeing the object. The manager also holds `can_read_assignments`.
+#: Relations that a grant manager holds even on an object that is otherwise invisible. The manager also holds
+#: `can_read_assignments`.
 _ABOUT_GRANTS: Final = frozenset(each for each in Can if each.name.startswith("GRANT_")) | {
     Can.APPROVE_CHANGES,
     Can.BIND_DATA_POLICY,
@@ -81,7 +82,7 @@ READS: Final = frozenset({Can.READ_DATA, Can.READ_COLUMNS})
 WRITES: Final = frozenset({Can.WRITE_DATA, Can.COMMIT})
 CONCERNS_DATA: Final = READS | WRITES | {Can.UNREGISTER}
 
-#: The condition that no row fulfils.
+#: The SQL condition that no row fulfils.
 _NO_ROW: Final = "false"
 
 
@@ -174,5 +175,5 @@ def _masks(restrictions: TableRestrictions, columns: Columns, shown: Mapping[int
             except RestrictionNotExpressible:
                 stricter = Action.MASK_TO_FIXED_VALUE if field.required else Action.REPLACE_WITH_NULL
                 sql = mask_sql(stricter, field.name, field.type, required=field.required)
-            # The bridge converts this name and the readable ones to lower case by the same rules.
+            # The bridge converts this name and the names of readable columns to lower case by the same rules.
             yield ColumnMask(field.name, sql)

@@ -28,8 +28,8 @@ from gateway.features.grants.partial_checks import CONCERNS_DATA, is_possible
 from gateway.features.kit import UseCases
 from gateway.obligations.data_policies import BoundPolicy
 
-#: Actions on a user record, and the server relation that each requires. Reading requires none. The user has all of them
-#: on the own record.
+#: Actions on a user record, and the server relation that each requires. Reading requires none. Users have all actions
+#: on their own records.
 _OF_USERS: dict[str, Can | None] = {
     "delete": Can.DELETE_USERS,
     "read": None,
@@ -37,8 +37,8 @@ _OF_USERS: dict[str, Can | None] = {
     "update": Can.UPDATE_USERS,
 }
 
-#: Actions that do not exist in the reference system: actions of this server only, and one that the reference
-#: system uses only in its relationship model. A client that parses names into a closed set would fail on them.
+#: Actions that do not exist in the reference system: actions of this server only, and one that the reference system
+#: uses only in its relationship model. A client that parses names into a closed set would fail on these names.
 _OWN = frozenset(
     {
         Can.ADOPT_FILES,
@@ -56,10 +56,11 @@ _OWN = frozenset(
     }
 )
 
-#: Endings of actions on object types that the reference system does not have: `create_data_policy`, `read_columns`.
+#: Endings of actions on object types that the reference system does not have, such as `create_data_policy`,
+#: `read_columns`.
 _OWN_TYPES = tuple(f"_{name}" for type, card in CARDS.items() if card.own for name in (type.value, type.plural))
 
-#: Actions that the reference system has on other types only, here on namespaces.
+#: Actions that exist on these types only here: the reference system has `move` only on namespaces.
 _OWN_OF_TYPE: Mapping[ObjectType, frozenset[Can]] = {type: frozenset({Can.MOVE}) for type in TABULARS}
 
 _AUTHORIZER_ONLY = frozenset({Can.ASSUME, Can.CHANGE_OWNERSHIP, Can.READ_ASSIGNMENTS, Can.SET_MANAGED_ACCESS})

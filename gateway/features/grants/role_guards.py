@@ -37,7 +37,7 @@ from gateway.db.principals.role_nesting import (
     restricted_until,
 )
 
-#: Return, for each object in order, whether the caller has the relation on it.
+#: Function that returns, for each object in order, True if the caller has the relation on it.
 HoldsRelation = Callable[[Can, Sequence[ObjectKey]], Awaitable[list[bool]]]
 
 

@@ -114,7 +114,7 @@ class LiveCredentials(UseCases):
             if left.count:
                 await permit.pending_audit.also(live_credentials=left.text)
         except Exception as failed:
-            # Any exception: an error would make the client conclude that the grant was not revoked.
+            # Any exception: the grant is revoked, and an error would make the client believe the opposite.
             _log.warning("live_credentials.not_counted", exc_info=failed)
             return _UNKNOWN
         return left.text
@@ -129,7 +129,7 @@ class LiveCredentials(UseCases):
         if not all(await self._door.visible(permit, Can.READ_ASSIGNMENTS, [counted_on])):
             return None
         principals = [entry.principal for entry in change.deletes]
-        # Each credential on the object may depend on the role.
+        # For a role, any user may be a member, so each credential on the object may depend on the grant.
         by_role = any(each.type is PrincipalType.ROLE for each in principals)
         users = None if by_role else sorted({each.id for each in principals})
         async with self._database.read() as connection:

@@ -22,7 +22,8 @@ from gateway.access.door.permit import Permit
 from gateway.access.operation import Operation
 from gateway.iceberg.excerpts import SnapshotsMode
 
-#: The longest time after vending for which a response with credentials is confirmed, whatever their lifetime.
+#: A response with credentials is confirmed (304) for at most this time after vending, however long the credentials
+#: live.
 LONGEST_CONFIRMATION = timedelta(hours=1)
 
 _TAG = re.compile(r'(?:W/)?"lg1\.(?P<digest>[0-9a-f]{32})\.(?P<issued>[0-9a-f]{1,12})\.(?P<life>-|[0-9a-f]{1,8})"')
@@ -100,7 +101,7 @@ def commit_etag(permit: Permit[Operation], table_id: UUID | None, metadata_locat
     """Return the ETag of the response to a commit. That response has no storage configuration, so its tag never
     confirms a load with one.
     """
-    # A commit that creates a table does not return its id here. Its metadata file name has a UUID of its own.
+    # The id of a table that this commit creates is unknown here. The name of its metadata file contains a unique UUID.
     return Representation(
         table_id=table_id or UUID(int=0),
         metadata_location=metadata_location,

@@ -79,7 +79,7 @@ class MetadataFiles(UseCases):
         written = [_named(metadata, previous) for metadata, previous in documents]
         locations = [location for location, _ in written]
         if locations:
-            # Recorded before any file is written, so that the sweeper finds the files of a killed process.
+            # Recorded before any file is written, so that the cleanup finds the files of a process that was killed.
             await self._pending.note(warehouse.id, locations)
         try:
             async with asyncio.TaskGroup() as writing:
@@ -87,7 +87,8 @@ class MetadataFiles(UseCases):
                     writing.create_task(self._write(warehouse, location, document, uses_gzip(metadata.properties)))
             yield written
         except (CommitUnknown, CommitStateUnknownException, asyncio.CancelledError):
-            # A cancelled request may have been in its COMMIT, so the pointer may name these files.
+            # The COMMIT of a cancelled request may have succeeded. Then the table refers to these files, so they are
+            # kept.
             raise
         except BaseException as failed:
             await self.delete_unnamed(warehouse, locations)

@@ -69,9 +69,10 @@ class NamespaceMoves(UseCases):
         _refuse_layout(warehouse)
         above = permit.namespace(operation.namespace).ancestors[-1:]
         if above != (() if parent is None else (parent.id,)):
-            # From now on, rights on the new parent apply to everything in the namespace.
+            # The move permanently replaces the rights that the namespace inherits, so the caller's right to move must
+            # not expire.
             await self._door.require_endless(permit, Can.MOVE, operation.namespace)
-        # Use the parent's stored spelling, as namespace lists return it.
+        # The parent's name in its stored spelling, as namespace lists return it.
         name = operation.destination.name
         to = Namespace((name,)) if parent is None else parent.namespace.child(name)
         use_approval = await self._approve(permit, permit.namespace(operation.namespace), parent, to)

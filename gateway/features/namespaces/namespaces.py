@@ -44,8 +44,8 @@ from gateway.iceberg.limits import MAX_NAMESPACE_PROPERTY_BYTES, property_bytes
 from gateway.iceberg.wire import ListNamespacesResponse, NamespaceResponse, UpdateNamespacePropertiesResponse
 from gateway.verification.port import ChangeKind
 
-#: The number of tuples that a drop deletes in OpenFGA before it answers. A background task deletes the rest, except for
-#: the tuples on the containers above the tree, which are all deleted first.
+#: The number of tuples that a drop deletes in OpenFGA before the response. A background task deletes the others. The
+#: tuples on the containers above the tree are always deleted before the response.
 _DELIVERED_AT_ONCE = 500
 
 #: Properties that the server computes. Clients may send them; they are never stored.
@@ -149,7 +149,8 @@ class Namespaces(UseCases):
 
         row = permit.namespace(permit.operation.namespace)
         approval = await self._approval.of_namespace(permit, ChangeKind.DROP, row)
-        # The verifiers would not be queried about the contents. So tabulars and namespaces must be dropped one by one.
+        # The verifiers check a drop of the namespace but not of its contents. So if they must be queried about the
+        # contents, tabulars and namespaces must be dropped one by one.
         only_empty = self._approval.concerns(ChangeKind.DROP, *TABULARS, ObjectType.NAMESPACE)
 
         async def attempt() -> Sequence[Pending]:

@@ -97,15 +97,16 @@ class Registrations(UseCases):
         profile = namespace.warehouse.storage_profile
         file, folder = _file_and_folder(profile, operation.request.metadata_location)
         claim = await self._claim(permit, file, replaced)
-        # Files recorded in a table's location are remains of its commits, which delete them themselves. A commit from
-        # now on changes the table's version, which `_delete_replaced` detects.
+        # Files that are recorded for cleanup in a table's location are left from commits, which delete them. A later
+        # commit changes the table's version, which `_delete_replaced` detects.
         await self._files.refuse_pending(file)
         found = await self._read_validated(Kind.TABLE, namespace, file, folder)
         location = parse_location(found.location)
         claim.require_same(location)
         require_vendable(profile, location)
         check_format_version(found.format_version, frozenset(namespace.warehouse.allowed_format_versions))
-        # The normalized location: files are recorded for cleanup, and removed from it, by this spelling.
+        # The text of the parsed location, because files are recorded for cleanup, and removed from it, in this
+        # spelling.
         written = (file.text, found.document)
         id = uuid7()
         approval = await self._approval.of_registration(
@@ -142,7 +143,7 @@ class Registrations(UseCases):
         profile = namespace.warehouse.storage_profile
         file, folder = _file_and_folder(profile, request.metadata_location)
         claim = await self._claim(permit, file, None)
-        # The last file of a dropped view can be registered until its cleanup window ends.
+        # Cleanup of a dropped view deletes the last file after a time. Until then the file can be registered.
         await self._files.defer_cleanup(file)
         found = await self._read_validated(Kind.VIEW, namespace, file, folder)
         self._views.owners.require(permit.actor, decode_stored_view_metadata(found.document))
@@ -223,10 +224,11 @@ class Registrations(UseCases):
         async with self._database.read() as connection:
             claim = await claim_of_file(connection, permit, file, replaced=None if replaced is None else replaced.id)
         if claim.location is not None and claim.owner.type is PrincipalType.ROLE:
-            # The namespace's owner gets permanent rights on the new row, so a membership that expires is not enough.
+            # The row's owner gets permanent rights on the new row, so a role membership that expires is not enough.
             await self._door.require_endless_membership(permit, claim.owner.id, permit.operation.namespace)
         if claim.location is None:
-            # Ownership of adopted files is permanent, so the right to adopt must not expire.
+            # The registration makes its caller the permanent owner of the adopted files, so the right to adopt must not
+            # expire.
             warehouse = WarehouseRef(permit.operation.namespace.warehouse_id)
             await self._door.require_endless(permit, Can.ADOPT_FILES, warehouse)
         return claim
@@ -244,7 +246,8 @@ class Registrations(UseCases):
         if not _is_unmoved(now.namespace_id, now.name_key, replaced):
             raise CommitFailedException("The table to overwrite was renamed during this request. Try again.")
         if now.version != replaced.version:
-            # The other commit may be deleting the file that was read: it may have left the table's metadata log.
+            # The commit that changed the table may be deleting the file that was read, if it is no longer in the
+            # metadata log.
             raise CommitFailedException("The table to overwrite was changed during this request. Try again.")
         if now.protected:
             raise ProtectedTabularDeletionWithoutForce.of("table", replaced.identifier)

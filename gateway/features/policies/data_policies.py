@@ -129,7 +129,7 @@ async def record_columns(connection: Connection, policy_id: UUID, definition: De
     await data_policy_bindings.record_fields(connection, policy_id, {id: found.get(id, ()) for id in tables})
 
 
-#: Limit of the problems of a definition in one message.
+#: Maximum number of problems of a definition in one error message.
 MOST_PROBLEMS: Final = 10
 
 

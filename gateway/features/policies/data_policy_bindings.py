@@ -272,7 +272,7 @@ def _placed_name(
     """
     ref = next(each for each in places_of(name) if permit.resolution.get(each) is not None)
     if not permit.holds(Can.BIND_DATA_POLICY, ref):
-        # A namespace that the caller does not see is not named.
+        # The caller may not see the deepest namespace, so the error names the warehouse.
         raise forbidden(permit.actor, Can.BIND_DATA_POLICY.value, WarehouseRef(name.warehouse_id), ())
     _require_same(permit.warehouse(WarehouseRef(name.warehouse_id)).project_id, project_id)
     return name.warehouse_id

@@ -48,7 +48,7 @@ class MappingTables(UseCases):
                 row = await mapping_tables.create(
                     connection, id=id, project_id=project.id, name=request.name, description=request.description
                 )
-                # A policy may already name the table.
+                # A policy may already refer to the name of the new table, so cached decisions must not be used again.
                 await touch(connection, project_id=project.id, warehouse_id=None)
         except mapping_tables.NameTaken as taken:
             raise MappingTableNameAlreadyExists(

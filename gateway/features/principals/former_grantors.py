@@ -30,7 +30,8 @@ _log = structlog.get_logger("tasks.former_grantors")
 #: The days after the upgrade in which every process warns.
 WARNED_DAYS: Final = 30.0
 
-#: The relation on a project of the principals that may give these privileges: models before 1.10 have it too.
+#: The relation on a project of the principals that may give these privileges. Models before 1.10 have the relation,
+#: too.
 _SECURES: Final = Can.CREATE_DATA_POLICY
 
 _DAY_S: Final = 86_400.0

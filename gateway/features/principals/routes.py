@@ -122,7 +122,7 @@ async def delete_user(ctx: Ctx) -> None:
     try:
         await ctx.use(Users).delete(permit)
     finally:
-        # In `finally`: the delivery of tuples can fail after the commit that deletes the record.
+        # In `finally`, because the commit may have deleted the record even if the delivery of tuples failed.
         ctx.services.known_callers.discard(user.user_id)
 
 

@@ -220,12 +220,13 @@ class ScimGroups(UseCases):
             await grants.revoke_from_users(connection, privilege=Privilege.ASSIGNEE, users=left, on=role, by=by)
             await grants.grant_to_users(connection, privilege=Privilege.ASSIGNEE, users=joined, on=role, by=by)
             await scim_groups.changed(connection, id, external_id=external_id)
-            # A data policy restricts new members of a role that is its subject when the response is sent.
+            # If the role is the subject of a data policy, the policy must restrict new members before the response is
+            # sent.
             restricts = await is_subject(connection, Principal(PrincipalType.ROLE, role.id)) if joined else False
             new = await outbox.enqueue(connection, _keys(joined, role), takes_away=restricts)
             written.given = [] if restricts else new
             await outbox.enqueue(connection, _keys(left, role), takes_away=True)
-            # Include pending revocations of earlier requests: a retry after RevocationPending waits for them too.
+            # Pending revocations of earlier requests are included: a retry after RevocationPending waits for them, too.
             written.lost = await outbox.revocations_on(connection, role)
         return written
 

@@ -145,7 +145,8 @@ class ScimUsers(UseCases):
                     gone = Principal(PrincipalType.USER, row.user_id)
                     pending = await user_deletion_cleanup.record_deletion(connection, gone, by=permit.actor.id)
         except NoSuchResource:
-            # The user id was deleted with the record, so finish the deletions of all deleted users of the provider.
+            # The record contained the user id, so the id is unknown now. The deletions of all deleted users of the
+            # provider are finished instead.
             await finish_deletion(permit, self._database, self._delivery, outbox.pending_of_deleted_users, provider)
             async with self._database.read() as connection:
                 begun = await user_deletion_cleanup.expected_of(connection, provider)
@@ -161,7 +162,7 @@ class ScimUsers(UseCases):
     async def _change(self, permit: Permit[ReplaceScimUser | PatchScimUser], after: Any) -> ScimUser:
         provider = self._sources.provider_of(permit.actor)
         with require_remaining_admin(), _unique():
-            # `guard_last_admin` counts administrators before rows are locked, thus before the change is known.
+            # `guard_last_admin` counts the administrators before it locks rows, so before this change can be known.
             async with self._database.change(permit) as connection, guard_last_admin(connection):
                 row = await _held(connection, provider, permit.operation)
                 user: User = after(_user(row))
@@ -170,7 +171,7 @@ class ScimUsers(UseCases):
                 changed = await scim_users.change(connection, row.id, _values(user))
                 await users.upsert(connection, **_record(row.user_id, user), update_if_exists=True)
                 pending: list[Pending] = []
-                # Deliver again if the status is unchanged: a retry after RevocationPending waits for the same delivery.
+                # Also enqueued if the status is unchanged: a retry after RevocationPending waits for the same delivery.
                 if not user.active or not row.active:
                     pending = await record_suspended(connection, row.user_id, inactive=not user.active)
         await self._deliver_state(user, row.user_id, pending)

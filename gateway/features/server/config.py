@@ -16,10 +16,9 @@ from gateway.iceberg.wire import CatalogConfig
 from gateway.obligations.application import hidden_operations
 from gateway.storage.registry import catalog_defaults, soft_deletion_defaults
 
-#: Endpoints that are served and deliberately not advertised: the configuration itself, tokens, and the signer and
-#: the credentials of staged tables, which clients get with the table.
-#: Clients get their tokens from the identity provider. Engines that act for users are configured with the token
-#: endpoint.
+#: Endpoints that are served and deliberately not advertised. Clients already use the configuration endpoint, and get
+#: the signer and the credentials endpoint of a staged table with the table. They get tokens from the identity provider;
+#: engines that act for users are configured with the token endpoint.
 _NOT_OFFERED = frozenset({"GetConfig", "ExchangeToken", "SignCreation", "VendStagedCredentials"})
 
 

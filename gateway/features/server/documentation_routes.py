@@ -43,7 +43,7 @@ _PAGE: Final = """<!DOCTYPE html>
 </html>
 """
 
-#: The default validator is an external service, so it is disabled. The browser keeps a token for its tab only.
+#: Swagger UI's default validator is an external service, so it is disabled. The browser keeps a token for its tab only.
 _START: Final = """const page = SwaggerUIBundle({
   urls: [
     { name: "Iceberg REST catalog", url: "/api-docs/catalog/v1/openapi.json" },
@@ -76,7 +76,7 @@ _ASSETS: Final = {
     "favicon-32x32.png": "image/png",
     "oauth2-redirect.js": "text/javascript",
 }
-#: The redirect target after sign-in, in the window that Swagger UI opened.
+#: The page to which the identity provider redirects after sign-in, in the window that Swagger UI opened.
 _RETURN: Final = "oauth2-redirect.html"
 
 # Inline styles are allowed, because Swagger UI writes some. They cannot run code, and the other directives

@@ -136,7 +136,8 @@ class Housekeeping:
                     "The warehouse has no storage credential, so its files cannot be deleted. Set one with POST "
                     "/management/v1/warehouse/<id>/storage-credential."
                 )
-            # The rows are locked during the deletion, so that a change slower than the window cannot name the files.
+            # The rows stay locked while the files are deleted. A commit that takes longer than the window can then not
+            # write the name of a deleted file into a table.
             async with self._database.change(permit) as connection:
                 held = await pending_files.claim(connection, locations, seconds=self._file_seconds)
                 await self._files.delete(warehouse.storage_profile, credential, held)

@@ -72,7 +72,7 @@ class ModelWatch:
         active = await read_active_model(self._database)
         if active is None or active.model_id == self._followed:
             return
-        # The old model is no longer active in any case. If the new one cannot be read, no model is used.
+        # The old model is no longer active, whatever follows. If the new model cannot be read, checks are blocked.
         self._followed = None
         try:
             await self._fits(active)
@@ -89,15 +89,17 @@ class ModelWatch:
             _log.info("model.switched", model_id=active.model_id, version=active.version)
 
 
-#: The longest time (seconds) after a switch in which a process still uses the old model; `migrate` waits for it.
+#: The longest time in seconds after a switch in which a process still uses the old model. `migrate` waits for this
+#: time.
 NOTICED_WITHIN: Final = 1.0
 
-#: The relations that this version needs in any model, by type.
+#: The relations that this version of the gateway needs in any model, by type.
 REQUIRED: Final[Mapping[str, Set[str]]] = {
     type.value: {each.value for each in relations} for type, relations in ACTIONS.items() if relations
 }
 
-#: The end of the recorded version of an own model. The part before is the version of the package that checked it.
+#: The end of the recorded version of an operator's own model. The text before it is the version of the package that
+#: checked the model.
 OWN: Final = "+own"
 
 _PAGE: Final = 90
@@ -283,8 +285,8 @@ class Models:
         await self._require(chosen)
         if active is not None and active.model_id == chosen.model_id:
             return chosen.model_id
-        # A different store gets all tuples from `authz reconcile`, which recognizes a new store by its emptiness. If it
-        # contained these tuples only, all other grants would look revoked.
+        # A store without tuples gets all tuples from `authz reconcile`, which recognizes a new store because it is
+        # empty. If it contained the tuples of these steps only, all other grants would look revoked.
         if active is None or active.store_id == chosen.store_id:
             for step in self._steps.get(chosen.version.removesuffix(OWN), ()):
                 await self._run_step(step, chosen)

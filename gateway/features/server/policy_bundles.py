@@ -69,7 +69,8 @@ class PolicyBundles(UseCases):
         """
         if self._source is None:
             return
-        # The folder itself can be a link, and a walk from above it would not see its files.
+        # The walk starts at the folder itself, which can be a link: a walk from the directory above would not enter the
+        # link.
         for file in sorted(policy_directory(self._source.directory).rglob("*")):
             about = file.stat()
             if file.is_file():

@@ -48,7 +48,7 @@ async def show_ui(ctx: Ctx) -> Response[str]:
     page_data = msgspec.json.encode(
         _PageData(ctx.services.sign_in is not None, sign_in, ctx.services.swagger_ui)
     ).decode()
-    # In an attribute, because the Content-Security-Policy forbids inline scripts (`script-src 'self'`).
+    # The data is in an attribute, because the Content-Security-Policy forbids inline scripts (`script-src 'self'`).
     text = (await asyncio.to_thread(_read, "ui.html")).decode().replace("{{told}}", html.escape(page_data, quote=True))
     return pages.page(text, sign_in=sign_in, styles="'self'", opener=pages.ALONE)
 

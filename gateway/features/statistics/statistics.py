@@ -181,7 +181,8 @@ class StatisticsKeeper:
             async with self._database.transaction() as connection:
                 await statistics.add_calls(connection, self._by_project(counts))
         except CommitUnknown:
-            # The counts may be in the database: a double count would be worse than a missing one.
+            # The counts may be in the database. If they were kept, they could be counted twice, which is worse than not
+            # at all.
             _log.warning("statistics.unknown", calls=sum(counts.values()))
         except Exception as failed:
             # A failure of the statistics must not end the process.

@@ -28,7 +28,7 @@ from gateway.scope.location import BaseLocation, Location, fold
 
 __all__ = ["ChosenLocations", "refuse_folder_of_namespace", "require_creatable"]
 
-# The lookahead finds ids that overlap. Stores may ignore letter case, so the text is folded before.
+# The lookahead also finds ids that overlap. The text is folded before the search, since stores may ignore letter case.
 _ID: Final = re.compile(r"(?=([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}))")
 
 

@@ -18,9 +18,9 @@ depends_on = None
 
 def upgrade() -> None:
     connection = op.get_bind()
-    # Columns and indexes call these functions.
+    # The functions of `search.sql` come first, because columns and indexes call them.
     script = [each.statement for each in definitions() if each.comment.startswith("search.sql ")]
     script += statements(Path(__file__).with_name("first_schema.sql").read_text(encoding="utf-8"))
     for statement in script:
-        # Not `op.execute`: it takes `:name` for a parameter.
+        # `op.execute` would take `:name` in the script for a parameter.
         connection.exec_driver_sql(statement)
