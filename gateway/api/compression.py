@@ -2,7 +2,7 @@
 """Compress responses by the request's `Accept-Encoding` (RFC 9110 section 12.5.3), with zstd or gzip.
 
 A response with a secret is never compressed. The length of a compressed response depends on how much of its text
-repeats. An attacker that controls a part of the text and sees the lengths could guess the secret step by step (BREACH).
+repeats. An attacker who controls a part of the text and sees the lengths could guess the secret step by step (BREACH).
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build responses for pages and their files. Their headers restrict pages to scripts and files of this server."""
+"""Build responses for the gateway's web pages (Swagger UI, sign-in) and for their files.
+
+The headers of a page allow only scripts and files of this server.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Record traces of background tasks: each run that has work to do is one trace. Without a tracer, nothing is
-wrapped.
+"""Record traces of background tasks: each run that has work to do is one trace.
+
+If tracing is disabled, the tasks run unchanged.
 """
 
 from __future__ import annotations

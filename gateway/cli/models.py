@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate model …``: tests, versions and activation of the relationship model."""
+"""The commands ``lakegate model …``: test relationship models of OpenFGA, write them, and activate a version."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decide correctly while OpenFGA has not yet received the tuples of new objects, or a revocation.
 
-A refused check about an object is sent again with the tuples of its pending creation as contextual tuples. The results
-are not cached.
+If OpenFGA refuses a check about a new object, the check is sent again with the tuples of its pending creation as
+contextual tuples. The results are not cached.
 
 A revocation removes the row of its grant before OpenFGA confirms that it removed the tuple. If OpenFGA answers checks
 but accepts no writes, it continues to allow by that tuple. So while a revocation that may concern the caller is

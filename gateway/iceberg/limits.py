@@ -2,7 +2,8 @@
 """Limits for the size of requests and of table and view metadata. Pure.
 
 Each limit is checked before the work that it bounds: bytes before decompression, values before parsing, entries before
-a scan. Counting commas and brackets runs at memory speed and never returns fewer values than the text has.
+a scan. The values of a JSON text are counted by its commas and brackets, which is as fast as reading memory. The result
+is never smaller than the number of values.
 """
 
 from __future__ import annotations

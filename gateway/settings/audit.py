@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the audit log: buffer, chain, retention and export."""
+"""Settings of the audit log: its buffer, the chain of digests over its records, retention and export."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of HashiCorp Vault as a secret store. `URL`, `USER`, `PASSWORD` and `SECRET_MOUNT` are Lakekeeper's."""
+"""Settings of HashiCorp Vault as a secret store.
+
+`URL`, `USER`, `PASSWORD` and `SECRET_MOUNT` have the names that Lakekeeper uses.
+"""
 
 from __future__ import annotations
 

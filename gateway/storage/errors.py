@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of files and sessions. Messages never contain text of the store, which may contain addresses, roles and
-keys.
+"""Errors of files and sessions of object stores.
+
+Messages never contain text of the store, which may contain addresses, roles and keys.
 """
 
 from gateway.iceberg.errors import CatalogError

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read and write files in the object stores of every provider that the client library supports."""
+"""Read and write files in object stores. All providers whose stores the client library supports use this code."""
 
 from __future__ import annotations
 

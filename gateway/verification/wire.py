@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The query that webhooks and OPA receive about a change, its transport, and the strict decoding of the response."""
+"""The query that webhooks and OPA receive about a change, how it is sent, and the strict decoding of the response."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the earliest time at which a right that a permit depends on expires.
+"""Compute the earliest time at which one of the rights behind an admitted operation expires.
 
-The right may come from a grant, a role membership, a definer view, or a delegation to the engine.
+Such a right may come from a grant, a role membership, a definer view (a view that is read with the rights of its
+owner), or a delegation to the engine.
 """
 
 from __future__ import annotations

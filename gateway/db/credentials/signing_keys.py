@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys that sign the gateway's own tokens. All processes share them.
 
-The private keys are encrypted like other secrets, and `lakegate secrets rotate` encrypts both again.
+The private keys are encrypted like storage credentials. `lakegate secrets rotate` encrypts both with the new key.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of storage credentials in any secret store, and the store in PostgreSQL.
+"""Rows of storage credentials in any secret store, and the built-in secret store in PostgreSQL.
 
 A row exists before its content is written, and until its content is deleted. So a process that is killed at any point
 leaves no content without a row:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on data policies, mapping tables and tags."""
+"""Statements on data policies (row filters and masks), on mapping tables with values for row filters, and on tags."""

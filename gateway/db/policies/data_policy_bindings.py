@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the bindings of data policies to objects, on released columns, and on the tables under a policy."""
+"""Statements on the bindings of data policies to objects, on released columns, and on the tables under a policy.
+
+A mask also covers columns that had its name earlier. A policy manager can release such a column from the policy.
+"""
 
 from __future__ import annotations
 

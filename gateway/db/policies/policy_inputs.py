@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the data policies that are bound to tables, and the values of a principal in mapping tables."""
+"""Read the data policies that are bound to tables, and the values that mapping tables give to a principal.
+
+Row filters of the policies compare these values with columns.
+"""
 
 from __future__ import annotations
 

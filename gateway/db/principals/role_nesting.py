@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested roles: direct and indirect members and memberships, and the checks of new edges between roles."""
+"""Roles in roles: all direct and indirect members of a role, all roles of a principal, and checks of new members."""
 
 from __future__ import annotations
 

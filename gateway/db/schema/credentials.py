@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of encrypted storage credentials, of live credentials, and of the keys of the gateway's own tokens."""
+"""The tables of encrypted storage credentials, of the keys of the gateway's own tokens, and of live credentials.
+
+Live credentials are vended and not yet expired.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 """Drop a namespace with its contents in one transaction, using few statements.
 
 Every namespace of the tree is locked before its contents are read. Each concurrent create, drop, rename or restore
-locks the namespace of its object. So it either ended before and is found, or starts later and finds that its namespace
-is gone.
+locks the namespace of its object. So such a change either ended before and its result is found, or it starts later and
+finds that its namespace is gone.
 """
 
 from __future__ import annotations

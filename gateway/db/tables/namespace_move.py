@@ -3,8 +3,8 @@
 
 A move changes the path of everything below the namespace in one transaction. So it locks each namespace that it moves.
 Each concurrent create, drop, rename or grant locks the namespace of its object (`namespaces.lock_shared`,
-`tables.containers`). So it ends before the move reads the contents, or begins after the move. A warehouse has one move
-at a time, so that two moves cannot form a cycle or deadlock.
+`tables.containers`). So these changes end before the move reads the contents, or begin after the move. A warehouse has
+one move at a time, so that two moves cannot form a cycle or deadlock.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on metadata files to which no pointer of a table or view refers, so that they can be deleted.
+"""Record metadata files before they are written, so that those to which no table or view refers are found and deleted.
 
-Such a file remains if a process is killed. Its row is committed before the file is written. A trigger (`locations.sql`)
-deletes the row in the transaction that makes a pointer refer to the file. If the change fails, the row is deleted with
-the file, or after the sweeper has deleted the file. A file that a change makes superfluous gets its row in the
-transaction of that change.
+A file without a reference remains if a process is killed. The row of a file is committed before the file is written. A
+trigger (`locations.sql`) deletes the row in the transaction that makes a metadata pointer refer to the file. If the
+change fails, the row is deleted with the file, or after the sweeper has deleted the file. A file that a change makes
+superfluous gets its row in the transaction of that change.
 
 A change that makes a pointer refer to a file, or deletes a file, locks the file's row first. If the change lasts longer
 than the file's cleanup window, it finds no row and fails, instead of referring to a deleted file. A request that

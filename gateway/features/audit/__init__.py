@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The chain of digests over audit records, its export, and the removal of old records."""
+"""The audit log: the chain of digests over its records, its export, and the removal of old records."""

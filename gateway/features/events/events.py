@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of event delivery, for clients and the command line: state of the sinks, dead letters, and replay."""
+"""Use cases of event delivery, for clients and the command line: state of the sinks, dead letters, and replay.
+
+A dead letter is an event that a sink refused.
+"""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grants, managed access, and checks of permissions."""
+"""Grants, checks of permissions, and managed access, which removes the right to grant from owners of objects."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints for grants, managed access, and checks of permissions."""
+"""Endpoints for grants, managed access, and checks of permissions.
+
+Managed access removes the right to grant from owners of objects.
+"""
 
 from __future__ import annotations
 

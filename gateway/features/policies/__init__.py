@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data policies, their bindings to objects, and mapping tables."""
+"""Data policies (row filters and masks), their bindings to objects, and mapping tables with values for row filters."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of bindings, which apply data policies to objects.
+"""Use cases of bindings, which apply data policies to objects: bind, unbind, and list the affected tables and alerts.
 
-They bind and unbind policies, release columns, and list the affected tables and the alerts.
+A mask also covers columns that had its name earlier. A policy manager can release such a column from the policy.
 """
 
 from __future__ import annotations

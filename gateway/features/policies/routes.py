@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints for data policies and mapping tables."""
+"""Endpoints for data policies (row filters and masks) and for mapping tables.
+
+Mapping tables give users and roles the values that row filters compare with columns.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search visible tables and views by name. The result has the best matches that the caller can see."""
+"""Search tables and views by name. The result has the best matches among those that the caller can see."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials of Azure storage, in the form of requests and of encrypted storage, and the signatures made from them."""
+"""Credentials of Azure storage, as requests send them and as they are stored encrypted.
+
+Signatures that are made from them are here too.
+"""
 
 import base64
 import binascii

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluate shared access signatures, and prove their scope. The code is independent of the code that makes signatures.
+"""Evaluate shared access signatures, and prove their scope. No code is shared with the builder of signatures.
 
-It works as the service does ("Create a service SAS", "Create a user delegation SAS"). It takes as many directories from
-the path of a request as the signature's depth. It computes the text to sign for that directory with the fields of the
-query, and compares the signature. Then it looks up the operation in the permissions.
+The evaluator works as the service does ("Create a service SAS", "Create a user delegation SAS"). It takes as many
+directories from the path of a request as the signature's depth. It computes the text to sign for that directory with
+the fields of the query, and compares the signature. Then it looks up the operation in the permissions.
 
 `UnsupportedSignature` is raised for fields that the evaluator does not support, because it could prove nothing about
 them.

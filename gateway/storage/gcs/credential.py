@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credentials of Google Cloud Storage, in the form of requests and of encrypted storage, and the tokens made from
-them.
+"""Credentials of Google Cloud Storage, as requests send them and as they are stored encrypted.
+
+Tokens that are made from them are here too.
 """
 
 import re

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluate credential access boundaries, and prove their scope. The code is independent of the code that builds
-boundaries.
+"""Evaluate credential access boundaries, and prove their scope. No code is shared with the builder of boundaries.
 
-It follows the IAM documentation ("Credential Access Boundaries", "Attribute reference for IAM Conditions"): a token has
-a permission on a resource if a rule for its bucket has a role with that permission, and the condition of the rule is
-true. Only the part of the Common Expression Language that a boundary for a prefix needs is supported. Anything else
-raises `UnsupportedBoundary`.
+The evaluation follows the IAM documentation ("Credential Access Boundaries", "Attribute reference for IAM Conditions"):
+a token has a permission on a resource if a rule for its bucket has a role with that permission, and the condition of
+the rule is true. Only the part of the Common Expression Language that a boundary for a prefix needs is supported.
+Anything else raises `UnsupportedBoundary`.
 """
 
 import json

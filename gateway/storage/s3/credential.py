@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S3 credentials, as they appear in requests and in encrypted storage, and the temporary credentials made from them."""
+"""S3 credentials, as requests send them and as they are stored encrypted, and temporary credentials made from them."""
 
 import re
 from datetime import datetime

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make a verifier from a pure rule, which is a function from a change to the reasons against it."""
+"""Make a verifier from a pure function that returns the reasons against a change.
+
+A verifier approves or rejects a change before it is made.
+"""
 
 from __future__ import annotations
 

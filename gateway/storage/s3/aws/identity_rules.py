@@ -4,9 +4,9 @@
 The creator of a warehouse chooses bucket, role and endpoint, and the gateway's identity may reach more than the
 creator. So these rules apply:
 
-- Without a role, the operator listed the bucket. With a role, the request names an external id, and the role's trust
-  policy requires it (IAM user guide, "The confused deputy problem").
-- Requests with the identity are signed for AWS's own endpoints, or for those that the operator listed.
+- Without a role, the operator must have listed the bucket. With a role, the request must name an external id, which the
+  role's trust policy requires (IAM user guide, "The confused deputy problem").
+- Requests with the identity are signed only for AWS's own endpoints, or for those that the operator listed.
 
 The rules are checked at every use and not only when a warehouse is created, because settings can change.
 """

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluate S3 policies, and prove their scope by exhaustive checks. The code is independent of the code that builds
-policies.
+"""Evaluate S3 policies, and prove their scope by exhaustive checks. No code is shared with the builder of policies.
 
 The semantics follow the IAM user guide, "Policy evaluation logic" and "IAM JSON policy elements". Without an Allow a
 request is denied, and an explicit Deny wins. Values of one condition key are alternatives; keys and operators must all

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluate policies of Alibaba Cloud RAM for OSS, and prove their scope. The code is independent of the code that
-builds them.
+"""Evaluate policies of Alibaba Cloud RAM for OSS, and prove their scope. No code is shared with their builder.
 
-It follows the documentation of OSS ("RAM Policy", "Authorization syntax and elements"): an explicit Deny wins, without
-an Allow a request is denied, `*` matches any text and `?` one character, and there are no escapes. All keys of a
-condition must match; the values of a key are alternatives. Anything else raises `UnsupportedOssPolicy`.
+The evaluation follows the documentation of OSS ("RAM Policy", "Authorization syntax and elements"): an explicit Deny
+wins, without an Allow a request is denied, `*` matches any text and `?` one character, and there are no escapes. All
+keys of a condition must match; the values of a key are alternatives. Anything else raises `UnsupportedOssPolicy`.
 """
 
 import json

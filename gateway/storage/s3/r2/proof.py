@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluate scopes of R2 credentials, and prove them by exhaustive checks. The code is independent of the code that
-builds them.
+"""Evaluate scopes of R2 credentials, and prove them by exhaustive checks. No code is shared with the builder of scopes.
 
-It models what Cloudflare documents ("Temporary credentials"): the credential reaches one bucket, and the objects whose
-keys begin with one of the prefixes. `object-read-only` reads and lists, `object-read-write` also writes and deletes.
-Anything else in a scope raises `UnsupportedScope`.
+The evaluation models what Cloudflare documents ("Temporary credentials"): the credential reaches one bucket, and the
+objects whose keys begin with one of the prefixes. `object-read-only` reads and lists, `object-read-write` also writes
+and deletes. Anything else in a scope raises `UnsupportedScope`.
 """
 
 import json

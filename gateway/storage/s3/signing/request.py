@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse a request to an S3 store that a client wants to be signed: its action, keys and headers. Pure.
+"""Parse a request that a client wants to send, signed, to an S3 store: its action, keys and headers. Pure.
 
 Only these actions are signed (S3 API reference, "Actions"): to read an object, write it in one or more parts, delete
 one or several, and list a prefix of the table. Access lists, tags, versions, policies, copies and every unknown

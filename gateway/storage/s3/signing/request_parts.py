@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parse parts of a request to an S3 store that a client wants to be signed: URI, headers and the body of a deletion.
-Pure.
+"""Parse parts of a request that a client wants to send, signed, to an S3 store. Pure.
+
+The parts are the URI, the headers and the body of a deletion.
 
 The store must read the same key that was checked here. So a URI is accepted only in forms that every store reads in the
 same way. It is then written again in the canonical form of signature version 4 (S3 API reference, "Authenticating
