@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Authenticate requests: verify the token in the Authorization header, and the proof that the client has its key."""
+"""Authenticate requests: verify the token in the Authorization header.
+
+If the token is bound to a key, also verify the proof that the client has the key.
+"""
 
 from __future__ import annotations
 

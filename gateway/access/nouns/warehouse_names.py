@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the warehouse whose name a request has as its `{prefix}`.
+"""Find the warehouse of a request that names the warehouse, and not its id, as its `{prefix}`.
 
 Clients use the id that `GET /v1/config` returns. Some, such as Lakekeeper's Python client, use the warehouse's name.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that end grants.
+"""Statements that end grants: by revocation, by expiry, or with their object or principal.
 
 The statement that deletes a row also inserts it into the history, so no grant is lost.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of audit records, of the chain over them, of removed partitions, and of the positions of exports."""
+"""The tables of the audit: records, the chain of digests over them, removed partitions, and positions of exports."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of data policies with their bindings and values, of engine probes, and of tags with their attachments."""
+"""The tables of data policies with their bindings, of mapping tables, of engine probes, and of tags.
+
+Data policies are row filters and masks. A probe tests whether an engine enforces them.
+"""
 
 from __future__ import annotations
 

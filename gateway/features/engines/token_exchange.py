@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Token exchange for engines that act for users (RFC 8693). `api/oauth.py` reads the caller and the subject."""
+"""Token exchange for engines that act for users (RFC 8693): check the engine's right, and issue a token of the gateway.
+
+`oauth_routes.py` reads the engine and the user from the request.
+"""
 
 from __future__ import annotations
 

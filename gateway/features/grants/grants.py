@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use cases of grants: write the rows, deliver the tuples to OpenFGA, and respond when OpenFGA has them."""
+"""Use cases of grants: change the rows, write the tuples to OpenFGA, and respond when OpenFGA has them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics: calls of endpoints, numbers of tables and views, and metrics reports of engines."""
+"""Use cases of statistics: calls of endpoints, numbers of tables and views, and the metrics reports of engines."""
 
 from __future__ import annotations
 

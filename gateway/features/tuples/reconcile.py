@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare all tuples in OpenFGA with all tuples that the rows require: after a restore of the database or of OpenFGA's
-store, and on request.
+"""Compare all tuples in OpenFGA with all tuples that the rows require. Differences are repaired or only reported.
 
-A comparison can run while gateways serve. It can be interrupted: completed repairs persist, and the next run starts
-again. It keeps a digest of 8 bytes for each tuple of the store in memory.
+This is done after a restore of the database or of OpenFGA's store, and on request. A comparison can run while gateways
+serve. It can be interrupted: completed repairs persist, and the next run starts again. It keeps a digest of 8 bytes for
+each tuple of the store in memory.
 """
 
 from __future__ import annotations

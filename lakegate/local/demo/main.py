@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the demonstration from start to end: the stack, two runs of the pipeline, grants, trials, and the table of
-results.
+"""Run the demonstration from start to end: the stack, two runs of the pipeline, grants, and trials with their results.
+
+A trial sends a request and shows whether it was permitted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AssumeRole with an inline session policy.
+"""Make sessions by AssumeRole, with an inline session policy that limits a vended credential.
 
 botocore blocks, so its calls run in a thread pool of this object: a hanging store must not occupy the threads of other
 work. Only connection errors and 5xx are retried. AssumeRole changes nothing, so a retry is safe.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AssumeRole at Alibaba Cloud STS, with a policy.
+"""Make sessions by AssumeRole at Alibaba Cloud STS, with a policy that limits a vended credential.
 
-https://www.alibabacloud.com/help/en/ram/developer-reference/api-sts-2015-04-01-assumerole
-The signature is HMAC-SHA1 over the sorted parameters ("Request syntax and signature method V1 of RPC APIs"). The SDK of
-the vendor would add ten packages for that.
+The request is that of https://www.alibabacloud.com/help/en/ram/developer-reference/api-sts-2015-04-01-assumerole. The
+signature is HMAC-SHA1 over the sorted parameters ("Request syntax and signature method V1 of RPC APIs"). The SDK of the
+vendor would add ten packages for that.
 """
 
 from __future__ import annotations
