@@ -81,7 +81,7 @@ def die_with_parent(stop_signal: int) -> Callable[[], None]:
     """
     if sys.platform != "linux":
         return lambda: None
-    libc = ctypes.CDLL(None, use_errno=True)  # loaded before fork: no import may happen after it
+    libc = ctypes.CDLL(None, use_errno=True)  # loaded before the fork: a worker must not import after it
 
     def before_exec() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, stop_signal, 0, 0, 0)

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import inspect
 
-#: The form that a pattern of a type requires, in words. A test finds patterns without an entry.
+#: For each pattern of a type, the required form in words. A test finds patterns without an entry.
 FORMS: Final[Mapping[str, str]] = MappingProxyType(
     {
         r"^[^\x00]*(?![\s\S])$": "text without the character U+0000",

@@ -117,7 +117,7 @@ class Operation:
 
     def questions(self) -> int:
         """Return the number of questions to OpenFGA and OPA that are charged to the caller's share."""
-        # An operation without parts is its own only part.
+        # An operation that does not consist of parts is decided as a whole.
         return sum(max(1, len(each.demands())) for each in self.parts() or (self,))
 
     def facts(self) -> Facts:

@@ -107,7 +107,7 @@ _NAMED: Mapping[Any, type[Any]] = {TableRef: Table, ViewRef: View, GenericTableR
 #: A parameter in the template of a path.
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
-#: The largest number of digits in a query parameter.
+#: The maximum number of digits of a number in a query parameter.
 _DIGITS = 5
 
 

@@ -335,7 +335,8 @@ class Ctx:
             return self.services.page_size_max if after and self.query(after) is not None else None
         if not size.isascii() or not size.isdigit() or not size.strip("0"):
             raise InvalidPaginationToken(f"pageSize must be a positive whole number, not {size[:20]!r}.")
-        # `int` raises for thousands of digits, and more than nine exceed the largest page anyway.
+        # `int` raises an error for thousands of digits, and a number of more than nine digits exceeds the largest page
+        # anyway.
         return self.services.page_size_max if len(size) > 9 else min(int(size), self.services.page_size_max)
 
     def project(self, given: str | None = None) -> ProjectRef:

@@ -36,7 +36,7 @@ class Bindings(Noun):
     def state(self, to: Collector, path: Path, on: Address, entry: Any) -> None:
         """Add a binding, with references to its object and to the containers of the object. Raises InvalidSource."""
         target = _target(to, path, on.within(Kind.PROJECT), entry)
-        # The caller need not see the namespaces above the bound one.
+        # The caller need not see the namespaces above the bound object.
         namespace = target.parent if target.kind is not Kind.NAMESPACE else None
         above = [each for each in target.ancestors() if each.kind is Kind.WAREHOUSE or each == namespace]
         # For a binding to a name, no object with this name needs to exist.

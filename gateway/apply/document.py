@@ -297,7 +297,7 @@ def _member(type: Any, step: str | int) -> Any:
         structs = [
             each for each in inner.types if not isinstance(each, msgspec.inspect.NoneType | msgspec.inspect.StrType)
         ]
-        # A value in the file decides which struct is meant. If several are possible, no hint is given.
+        # A value in the file decides which struct is meant. If several structs are possible, no hint is given.
         inner = structs[0] if len(structs) == 1 else None
     return inner
 

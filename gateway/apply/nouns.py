@@ -20,7 +20,7 @@ from gateway.apply.source import Path, Source
 from gateway.apply.state import DEFAULTS, Address, Change, Kind, Resource, Scope, State
 from gateway.iceberg.identifiers import fold
 
-#: The paths of requests that several kinds have (`Noun.requests`).
+#: Requests that several kinds of resources have (`Noun.requests`).
 PROTECTION = ("{path}/protection", "protected")
 MANAGED_ACCESS = (f"{MANAGEMENT}/permissions/{{kind}}/{{id}}/managed-access", "managed-access")
 

@@ -91,7 +91,7 @@ def _trace_headers(headers: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the headers of W3C Trace Context. A header that is repeated or too long is left out, as the standard
     requires.
     """
-    # Nearly all requests have neither header, and the server sends names in lower case.
+    # The server sends the names of headers in lower case. Nearly all requests have neither of the two headers.
     given = [(name, value) for name, value in headers if name in _TRACE_HEADERS]
     if not given:
         return _NO_HEADERS

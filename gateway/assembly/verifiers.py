@@ -34,7 +34,7 @@ from gateway.verification.port import ChangeKind, Verifier
 from gateway.verification.webhook import Webhook, signing_key
 
 if TYPE_CHECKING:
-    # `lakegate serve` opens verifiers before it sets the variable that the metrics read when they are imported.
+    # The metrics read a variable when they are imported. `lakegate serve` opens verifiers before it sets this variable.
     from gateway.telemetry.metrics import Metrics
 
 log = get_logger("gateway.verification")

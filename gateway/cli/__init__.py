@@ -24,7 +24,7 @@ from gateway.cli.data_policies import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
 from gateway.cli.engines import engine
 from gateway.cli.events import events
-from gateway.cli.login import login as log_in  # the module keeps the name `gateway.cli.login`
+from gateway.cli.login import login as log_in  # keeps the name `gateway.cli.login` for the module
 from gateway.cli.login import logout, token
 from gateway.cli.mapping_tables import mapping_table
 from gateway.cli.models import model

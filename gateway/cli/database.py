@@ -88,7 +88,8 @@ def _check(seconds: float) -> None:
                 return
             except (SchemaBehind, DatabaseUnavailable) as refused:
                 notice = command_fault(refused) or str(refused)
-                # A newer schema ends the wait immediately: no migration by this version can mend it.
+                # A schema newer than this version ends the wait immediately: this version has no migration that could
+                # help.
                 if time.monotonic() >= deadline:
                     raise
                 if not waited:

@@ -147,7 +147,7 @@ class KafkaSink:
                 "acks": "all",
                 "enable.idempotence": True,
                 "error_cb": self._cut_off,
-                "log_level": 0,  # librdkafka writes to the standard error output; failures are raised instead
+                "log_level": 0,  # no log on standard error: failures are raised instead
             }
             self._was_cut_off = False
             self._producer = Producer(options)

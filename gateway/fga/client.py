@@ -333,7 +333,7 @@ class FgaClient:
                 {
                     "tuple_key": bare(check),
                     "correlation_id": str(number),
-                    # Answers about the members of a role are shared by callers, so they depend on no caller.
+                    # Checks about members of a role are shared among callers, so they contain nothing about one caller.
                     **(shared if _is_about_members(check) else of_caller),
                 }
                 for number, check in enumerate(chunk)

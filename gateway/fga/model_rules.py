@@ -20,7 +20,8 @@ HEIGHT: Final[Mapping[str, int]] = {type.value: level for type, level in LEVELS.
 
 #: The only relation that accepts a wildcard subject: a flag of an object, which grants nothing.
 _FLAG: Final = "managed_access"
-#: The relations that `but not` may exclude: the flag of the object itself or of the objects above it.
+#: The relations that `but not` may exclude: the flag of the object itself, and the flag inherited from the objects
+#: above it.
 _EXCLUDABLE: Final = frozenset({_FLAG, "managed_access_inheritance"})
 
 

@@ -21,7 +21,7 @@ from gateway.access.shares.fair_slots import FairSlots, TokenBuckets
 
 __all__ = ["BATCH", "BURST_SECONDS", "LARGE", "LONGEST_DELAY_SECONDS", "RATE", "Pace", "Pacing"]
 
-#: A question with more checks is large. It is sent in batches of BATCH checks.
+#: A question with more checks than LARGE is large, and is sent in batches of BATCH checks.
 LARGE: Final = 50
 BATCH: Final = 10
 

@@ -30,7 +30,7 @@ def check_consistency(metadata: TableMetadata) -> None:
                 f"last-column-id is {metadata.last_column_id}, but schema {schema.schema_id} has the higher field id "
                 f"{schema.highest_field_id}"
             )
-    # These properties raise if the default does not exist.
+    # These properties raise an error if the default schema, spec or order does not exist.
     schema, spec, order = (metadata.schema, metadata.default_spec, metadata.default_sort_order)
     for each in metadata.partition_specs:
         for field in each.fields:

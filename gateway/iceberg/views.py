@@ -163,7 +163,7 @@ def decode_view_metadata(data: bytes, *, limits: Limits | None = None) -> ViewMe
         check_representations(version)
         if version.schema_id not in schema_ids:
             raise BadRequestException(f"Cannot add version with unknown schema: {version.schema_id}")
-    # Both properties raise if the document is malformed.
+    # Both properties raise an error if the document is malformed.
     _ = (metadata.current_version, metadata.version_log.items)
     return metadata
 

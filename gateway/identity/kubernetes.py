@@ -212,8 +212,8 @@ class ServiceAccounts:
         now, skew = self._clock(), self._rules.skew_seconds
         expires_at, not_before = numeric_date(claims, "exp"), numeric_date(claims, "nbf")
         if issuer == LEGACY_ISSUER:
-            # The review of a legacy token has no audience, so the API server accepts its own one. A token with an
-            # audience is not a legacy token: it would be accepted here although it is for the API server.
+            # The review of a legacy token requests no audience, so the API server also accepts tokens for itself. A
+            # token with an audience is not a legacy token, and must not be accepted here if it is for the API server.
             if "aud" in claims:
                 raise AuthenticationFailed("a token of this issuer must not have an audience (aud)", Refusal.AUDIENCE)
             return issuer, (), now + self._seconds if expires_at is None else expires_at
@@ -276,7 +276,7 @@ class ServiceAccounts:
         """
         if not status.authenticated:
             raise errors.rejected_by_cluster()
-        # An API server without support for audiences omits them. It then validated the token for its own API only.
+        # Without support for audiences, an API server omits them, and has validated the token for its own API only.
         if issuer != LEGACY_ISSUER and self._rules.audiences.isdisjoint(status.audiences):
             raise errors.unconfirmed_audience()
         account = _ACCOUNT.fullmatch(status.user.username)

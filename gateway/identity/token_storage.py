@@ -148,7 +148,7 @@ class KeyringTokenStore:
         """Store the tokens and replace the previous ones."""
         text = msgspec.json.encode(tokens).decode()
         self._with_timeout(lambda: self._keyring.set_password(_SERVICE, self._name, text))
-        # Some backends store nothing (`null`), or truncate the text, without an error.
+        # The text is read back: some backends store nothing (`null`), or truncate the text, without an error.
         if self._found() != text:
             raise KeyringError("the system's keyring does not return what was stored in it")
 

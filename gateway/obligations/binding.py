@@ -68,7 +68,7 @@ class FilterNotApplicable(Exception):
 class TestBinder:
     """Binds the tests in the row filter of one policy."""
 
-    __test__ = False  # pytest must not collect it
+    __test__ = False  # pytest must not collect this class
 
     def __init__(self, table: TableColumns, bound: BoundPolicy, attributes: PrincipalAttributes) -> None:
         self._table = table

@@ -45,7 +45,8 @@ _silence_log = structlog.get_logger("opa.silence")
 #: ended. One evaluation costs OPA about as much as this number of questions.
 AT_QUESTION: Final = 64
 
-#: Seconds for which a proof is valid: with the revision of the rules, and without it (OPA has no bundles).
+#: Seconds for which a proof is valid: if it contains the revision of OPA's rules, and if it does not (OPA without
+#: bundles).
 _PROVEN_S: Final = 600.0
 _PROVEN_WITHOUT_RULES_S: Final = 60.0
 

@@ -29,7 +29,7 @@ _log = structlog.get_logger("opa.answers")
 #: The code of denials if the output of a guardrail does not match the schema. `policies/gateway/main.rego` uses the
 #: same code.
 _INVALID: Final = "guardrail_invalid"
-#: Maximum length, in characters, of the text of a problem in a reason.
+#: Maximum length, in characters, of the problem text in a reason.
 _MESSAGE: Final = 300
 
 

@@ -52,7 +52,7 @@ _REPORTED_ERROR: Final = [
     {"type": "string", "value": "an error that the gateway must see"},
 ]
 
-#: The fields of an expression that do not change its meaning, apart from `terms` and `negated`.
+#: The fields of an expression that this module understands: `terms`, `negated`, and two without effect on the meaning.
 _FIELDS_OF_EXPRESSIONS: Final = frozenset({"index", "terms", "negated", "generated"})
 
 

@@ -138,7 +138,7 @@ _FIELDS = {
 }
 _UNCLEAR = "unclear"
 _EQUAL = {"eq", "equal", "assign", "neq"}
-#: Functions that return their first argument in another form, or the same letters.
+#: Functions that return the text of their first argument, in lower case or without spaces around it.
 _SAME = {"lower", "trim_space"}
 _MOST_ROUNDS = 20
 

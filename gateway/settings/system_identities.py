@@ -76,7 +76,7 @@ class SystemIdentities(PostgresSettings, frozen=True, kw_only=True):
             stores=self.s3_system_credentials_buckets,
             endpoints=endpoints,
         )
-        # These clouds have no roles that a credential assumes, so their identities are always used directly.
+        # In these clouds a credential assumes no role, so the gateway's identities are always used directly.
         google = IdentityRules(
             enabled=self.enable_gcp_system_credentials, direct=True, stores=self.gcs_system_credentials_buckets
         )

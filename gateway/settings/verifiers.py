@@ -21,7 +21,7 @@ ObjectName = typing.Literal["table", "view", "generic_table", "namespace", "ware
 BUILT_IN: Final = ("schema", "properties", "partitions", "columns", "contract", "webhook", "opa")
 
 
-#: The kinds of verifiers that use a setting. All others have no use for it, and setting it is an error.
+#: The kinds of verifiers that use a setting. For all other kinds, the setting is an error.
 _USED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "required_properties": ("properties",),
     "partition_evolution": ("partitions",),

@@ -74,7 +74,7 @@ def configure_logging(*, level: str = "INFO", stream: BinaryIO | None = None) ->
         processors=chain,
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[name]),
         logger_factory=sink,
-        cache_logger_on_first_use=False,  # modules create loggers before this runs
+        cache_logger_on_first_use=False,  # modules create loggers before this call
     )
     root = logging.getLogger()
     root.handlers = [_LibraryHandler(chain, sink())]

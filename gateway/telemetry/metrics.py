@@ -385,6 +385,6 @@ class Metrics:
         if self._multiprocess_dir is None:
             return generate_latest(self._registry)
         everyone = CollectorRegistry()
-        # The multiprocess module of the library has no annotations; its other modules do.
+        # In the Prometheus library, only the module `multiprocess` has no type annotations.
         MultiProcessCollector(everyone, path=str(self._multiprocess_dir))  # type: ignore[no-untyped-call]  # untyped
         return generate_latest(everyone)

@@ -51,8 +51,8 @@ _AWS_SECRET = re.compile(r"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])
 _USERINFO = re.compile(r"(?<=://)[^\s/@\"']+@")
 _PEM = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 
-# Every match of a pattern above except _AWS_SECRET contains one of these, ignoring letter case. Nearly all lines
-# contain none, and this search costs a tenth of the patterns.
+# Every match of a pattern above except _AWS_SECRET contains one of these texts, ignoring letter case. Nearly all lines
+# contain none, and the search for these texts takes a tenth of the time of the patterns.
 _HINTS = (
     *("auth", "pass", "pwd", "secret", "token", "credential", "key", "cookie", "assertion", "verifier", "signature"),
     *("dsn", "bearer", "basic", "negotiate", "dpop", "ey", "ew", "://", "akia", "asia", "abia", "acca", "lgscim_"),

@@ -24,13 +24,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from gateway.spans import Attributes, Span
 
 _TRACE_ID: Final = b"\x0a\x10"  # field 1 of a span, 16 bytes
-_SPAN_ID: Final = b"\x12\x08"  # field 2, 8 bytes
-_PARENT_ID: Final = b"\x22\x08"  # field 4, 8 bytes
-_TIMES: Final = struct.Struct("<BQBQ")  # fields 7 and 8, fixed64
+_SPAN_ID: Final = b"\x12\x08"  # field 2 of a span, 8 bytes
+_PARENT_ID: Final = b"\x22\x08"  # field 4 of a span, 8 bytes
+_TIMES: Final = struct.Struct("<BQBQ")  # fields 7 and 8 of a span: start and end, fixed64
 _START: Final = 0x39
 _END: Final = 0x41
 _SECOND: Final = b"\x12"  # field 2 of two messages: the spans of a scope, the scopes of a resource
-_FIRST: Final = b"\x0a"  # field 1 of a request: its resources
+_FIRST: Final = b"\x0a"  # field 1 of the request message: its resources
 _HAS_IS_REMOTE: Final = 0x100
 _IS_REMOTE: Final = 0x200
 _CACHED: Final = 2048

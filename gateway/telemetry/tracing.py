@@ -175,7 +175,7 @@ class Tracer:
             given = self._context_of(self._propagator.extract(headers)).get_span_context()
             if given.is_valid:
                 trace = Trace(given.trace_id, given.trace_state.to_header(), True, self._sender.add)
-                # The client also chose the trace id, so the choice of the requests to record uses a new id.
+                # An untrusted client also chose the trace id, so a new id decides whether the request is recorded.
                 if not (given.trace_flags.sampled if self._trust_clients else self._is_in_sample(new_trace_id())):
                     return Unrecorded(trace)
                 return self._root(trace, name, SERVER, {"http.request.method": name}, given.span_id)

@@ -21,7 +21,7 @@ class LivingWorkers:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        # The multiprocess module of the library has no annotations; its other modules do.
+        # In the Prometheus library, only the module `multiprocess` has no type annotations.
         self._everyone = MultiProcessCollector(None, path=directory)  # type: ignore[no-untyped-call]  # the library has no types
 
     def collect(self) -> Iterator[Any]:

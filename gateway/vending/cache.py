@@ -144,8 +144,8 @@ class CachedCredentials:
         def ended(task: asyncio.Future[Any]) -> None:
             self._forget(key, flight)
             if not task.cancelled():
-                # Marks an error as retrieved, since asyncio logs other errors: if all requests were cancelled, none
-                # retrieves it.
+                # Marks an error as retrieved, so that asyncio does not log it: if all requests were cancelled, none
+                # retrieves the error.
                 task.exception()
 
         flight = self._flights[key] = _Flight(kept)

@@ -58,7 +58,7 @@ def _holder(actor: Actor) -> tuple[str, UUID | None]:
     """Return (user that receives the credential, role that the user assumed, None if absent)."""
     if actor.asked_by is None:
         return actor.id, actor.assumed_role
-    # Actor.as_owner: `<user>`, or `<user> as <role>`.
+    # The format of `Actor.as_owner`: `<user>`, or `<user> as <role>`.
     user, separator, role = actor.asked_by.rpartition(" as ")
     try:
         return (user, UUID(role)) if separator else (actor.asked_by, None)

@@ -163,7 +163,7 @@ class Vendor:
                 "issued. Create or register the table below the base location."
             )
         if level not in downscoping.levels:
-            # A broader credential is never issued instead.
+            # A credential of a broader level is never issued instead.
             return NoCredentials(f"the storage cannot issue a credential for {level} that allows nothing more")
         life = min(seconds, downscoping.seconds)
         if life < downscoping.shortest_seconds:

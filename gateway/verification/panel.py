@@ -110,7 +110,7 @@ class Panel:
         described = [
             (
                 state.name,
-                # The place of a removed setting, so that approvals of earlier versions stay valid.
+                # A constant in the place of a removed setting, so that approvals of earlier versions stay valid.
                 False,
                 sorted(state.seat.warehouses),
                 sorted(state.seat.kinds),

@@ -32,7 +32,7 @@ class ProposedChange(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     name: str | None
     principal: str
     request_id: str
-    # The updates of a commit as in the protocol.
+    # The updates of a commit, in the form of the REST protocol.
     updates: tuple[Mapping[str, Any], ...] = ()
     # The metadata documents of a table or view; `before` is None for a new one.
     before: msgspec.Raw | None = None

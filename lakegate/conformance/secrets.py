@@ -88,7 +88,7 @@ async def _returns_what_was_written(subject: SecretSubject) -> None:
 async def _keeps_content_after_a_restart(subject: SecretSubject) -> None:
     async with subject.written(content(_FIRST)) as (_, [id]), opened(subject.open) as second:
         require(await second.get(id) == content(_FIRST), "a second process reads other content")
-    # The first store was closed with the id deleted: the deletion is durable as well.
+    # The first store was closed after the deletion of the id, so the deletion must be durable as well.
     async with opened(subject.open) as third:
         await _require_missing(third, id, "a deleted id")
 

@@ -202,7 +202,7 @@ FILE_RULES: Final = (
 """The rules of files, in the order of their checks."""
 
 
-_SECRET_LENGTH: Final = 8  # shorter values are numbers, flags and names of kinds
+_SECRET_LENGTH: Final = 8  # shorter values are numbers, flags and names, not secrets
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,8 @@ _TAIL_BYTES = 4096
 _ADDRESS_IN_USE = ("address already in use", "address in use", "port is already", "errno 98", "errno 48")
 
 
-#: Environment of OpenFGA and OPA. Their heaps are small, so Go's collector runs often by default (docs/performance.md).
+#: Environment of OpenFGA and OPA. Their heaps are small, so by default Go's garbage collector would run often
+#: (docs/performance.md).
 GO_RUNTIME: Mapping[str, str] = MappingProxyType({"GOGC": "400"})
 
 
@@ -186,7 +187,7 @@ class Children:
         for future in (*self._pending_replies.values(), *self._exits.values()):
             if not future.done():
                 future.set_exception(gone)
-                future.exception()  # marks it as retrieved: a future that nothing awaits logs no error
+                future.exception()  # marks the error as retrieved, or asyncio would log it
 
     def _on_event(self, event: dict[str, Any]) -> None:
         match event["event"]:

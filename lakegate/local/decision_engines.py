@@ -59,7 +59,7 @@ class Opa:
                     "--skip-version-check",
                     "--log-level=error",
                     "--shutdown-grace-period=2",
-                    # Tests and schemas are in the same folders, but are not policies.
+                    # The folders of the policies also contain tests and schemas, which are not policies.
                     "--ignore=*_test.rego",
                     "--ignore=schemas",
                     ".",
@@ -112,7 +112,8 @@ class OpenFga:
             "OPENFGA_PLAYGROUND_ENABLED": "false",
             "OPENFGA_METRICS_ENABLED": "false",
             "OPENFGA_PROFILER_ENABLED": "false",
-            # Explicit, because the gateway relies on it: after this time a write of unknown outcome is final.
+            # Set explicitly, because the gateway relies on this timeout: afterwards, a write of unknown outcome is
+            # final.
             "OPENFGA_REQUEST_TIMEOUT": "3s",
             "OPENFGA_SHUTDOWN_TIMEOUT": "2s",
             **GO_RUNTIME,

@@ -102,7 +102,8 @@ class IdentityProvider:
         )
         return {
             "config_version": 1,
-            # The stricter profile allows ten tokens a minute, too few for this stack. Its other settings are below.
+            # The stricter profile allows ten tokens a minute, too few for this stack. The other settings of that
+            # profile are below.
             "security_profile": "dev",
             "server": {"host": LOOPBACK, "port": self._port, "rate_limit_enabled": False},
             "session": {

@@ -253,7 +253,7 @@ def _impossible_values(module: Module, kinds: Kinds, allowed: Mapping[str, froze
     for rule in module.rules:
         names = kinds.of_rule(rule)
         for kind, text in names.compared(rule):
-            # An empty text is compared to find a malformed question.
+            # Policies compare a field with an empty text to find a malformed question, so an empty text is no fault.
             if kind in allowed and text and text not in allowed[kind]:
                 yield _fault(kind, text, allowed[kind])
         for function, arguments in calls(rule):
@@ -282,7 +282,7 @@ def _matches(pattern: str, value: str) -> bool:
     try:
         return re.search(pattern, value) is not None
     except re.error:
-        # OPA's syntax differs in details. OPA itself compiles the pattern.
+        # OPA's syntax of patterns differs in details from Python's. OPA itself compiles the pattern.
         return True
 
 

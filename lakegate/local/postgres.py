@@ -104,7 +104,7 @@ class Postgres:
             uid=self._account.uid,
             gid=self._account.gid,
             text=text,
-            stop_signal=signal.SIGINT,  # "fast": ends sessions, then writes a checkpoint
+            stop_signal=signal.SIGINT,  # a "fast" shutdown: ends sessions, then writes a checkpoint
             grace=8.0,
             order=0,
         )
@@ -123,7 +123,7 @@ class Postgres:
         return ["postgres", "-D", str(cluster), *settings, *(_FAST if self._fast else ())]
 
     async def _initialise(self, children: Children, cluster: Path) -> None:
-        for left in cluster.iterdir():  # left by an interrupted first start
+        for left in cluster.iterdir():  # files that an interrupted first start left
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         password = cluster.with_name(f".{cluster.name}.password")
         write_private(password, self._secrets.postgres_superuser.encode())

@@ -103,7 +103,7 @@ class Supervisor:
         self._stopping = True
 
     def _send_event(self, event: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # the parent has ended: stopping continues
+        with contextlib.suppress(OSError):  # the parent may have ended: stopping continues
             os.write(self._events, json.dumps(event).encode() + b"\n")
 
     def _read_orders(self) -> None:
@@ -127,7 +127,7 @@ class Supervisor:
         try:
             with open(order["log"], "ab") as log:
                 os.fchmod(log.fileno(), 0o600)
-                process = subprocess.Popen(  # not closed here: the child runs on after this call
+                process = subprocess.Popen(  # no `with`: the child runs on after this call
                     order["argv"],
                     env=order["env"],
                     cwd=order["cwd"],

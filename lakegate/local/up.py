@@ -58,7 +58,7 @@ async def run(
     )
     up = asyncio.Event()
     if ready_file is not None:
-        ready_file.unlink(missing_ok=True)  # it may be left from an earlier run
+        ready_file.unlink(missing_ok=True)  # an earlier run may have left the file
     try:
         with ExitStack() as opened:
             if policies is not None:

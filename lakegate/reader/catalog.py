@@ -135,7 +135,7 @@ class RestrictedCatalog(RestCatalog):
         found = {**self.properties, **loaded.config, **credentials}
         found.pop(_CLASS_OF_IO, None)
         if self._auth_manager:
-            found["auth.manager"] = self._auth_manager  # for signed requests
+            found["auth.manager"] = self._auth_manager  # adds the token to signing requests
         return load_file_io({**found, **properties}, loaded.metadata_location)
 
 

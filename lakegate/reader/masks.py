@@ -24,9 +24,9 @@ from lakegate.restrictions.wire import RestrictionNotSupported
 Mask: TypeAlias = Callable[[Any], Any]
 """Return an array of the same type and length in which each value is replaced."""
 
-#: The least length of a salt of `sha-256-query-local`, in bytes.
+#: The minimum length of a salt of `sha-256-query-local`, in bytes.
 SALT_BYTES: Final = 16
-#: The number of values by which `_once` decides.
+#: The number of values that `_once` examines for repeated values.
 _SAMPLE: Final = 1024
 _KEPT: Final = b"(),.-@"
 _INSTANTS: Final = (

@@ -111,7 +111,7 @@ class Reader:
                     f"{self._base}/catalog/v1/oauth/tokens",
                     data=form,
                     headers={"Authorization": f"Bearer {own}"},
-                    allow_redirects=False,  # the tokens are for this server only
+                    allow_redirects=False,  # a redirect would send the tokens to another server
                 )
         except requests.RequestException as error:
             problem = type(error).__name__

@@ -293,7 +293,8 @@ def _is_day(found: re.Match[str], years: range) -> bool:
     """Return True if the match is a date that exists in the calendar, in one of these years."""
     year = int(found["year"])
     try:
-        # The calendar repeats every 400 years. Python knows the years 1 to 9999 only.
+        # Python has only the years 1 to 9999. The calendar repeats every 400 years, so the day is checked in an equal
+        # year.
         date(2000 + year % 400, int(found["month"]), int(found["day"]))
     except ValueError:
         return False

@@ -133,7 +133,7 @@ def decode(content: bytes | str) -> ReadRestrictions:
         value = json.loads(content, object_pairs_hook=_members, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         value = _INVALID
-    if value is _INVALID:  # outside of the handler: the error of the parser would contain parts of the text
+    if value is _INVALID:  # raised outside of the handler: the parser's error would contain parts of the text
         raise RestrictionNotSupported("read-restrictions is not valid JSON")
     found = _object(value, "read-restrictions", (), ("required-column-projections", "required-row-filter"))
     projections = _projections(found.get("required-column-projections", []))

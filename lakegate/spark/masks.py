@@ -22,7 +22,7 @@ _SHOWN: Final = 4
 _DAY_SECONDS: Final = 86_400
 _INT_RANGE: Final = 2**32
 
-#: Fixed values as (text, Spark type). `fixed` and the nested types are computed.
+#: The fixed values by Iceberg type, as (text, Spark type). Values of `fixed` and of nested types are computed.
 _FIXED: Final = {
     "boolean": ("false", "boolean"),
     "int": ("0", "int"),

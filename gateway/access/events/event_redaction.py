@@ -23,7 +23,7 @@ _SECRET: Final = re.compile(
     re.IGNORECASE,
 )
 _ANY_KEY: Final = re.compile(r"key$", re.IGNORECASE)
-#: Names of keys that order or identify rows.
+#: Names of keys that order or identify rows, and so are no secrets.
 _KEY_OF_ROWS: Final = re.compile(
     r"(?:primary|partition|sort|cluster|clustering|distribution|foreign|merge|join|business|natural|surrogate|unique"
     r"|order|row|record|shard)[-_. ]?key$",

@@ -75,7 +75,7 @@ IN_A_WAREHOUSE: Final = frozenset(type for type in CARDS if ObjectType.WAREHOUSE
 #: Object types outside of warehouses.
 OUTSIDE: Final = frozenset(CARDS) - IN_A_WAREHOUSE - {ObjectType.WAREHOUSE}
 
-#: Endings of actions whose names contain the object: `create_table`, `list_data_policies`.
+#: Endings of actions whose names contain the object type: `create_table`, `list_data_policies`.
 _OBJECTS = tuple(name for type in ObjectType for name in (type.value, type.plural))
 #: Verbs of actions on a part of an object. The name has the type before the part: `set_warehouse_protection`.
 _ON_A_PART = ("get", "set", "update")

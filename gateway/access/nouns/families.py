@@ -62,7 +62,7 @@ GENERIC_TABLE: Final = Target(
 _CARDS_IN_PROJECTS = tuple(card for card in CARDS.values() if issubclass(card.row, ResolvedInProject))
 #: The targets of object types that are in a project directly, and in no warehouse.
 IN_PROJECTS: Final = tuple(_target(card, card.in_bodies) for card in _CARDS_IN_PROJECTS)
-#: The permissions API has the type itself in paths.
+#: The same targets for the permissions API, whose paths contain the object type.
 IN_PROJECTS_BY_TYPE: Final = tuple(_target(card, card.type.value.replace("_", "-")) for card in _CARDS_IN_PROJECTS)
 
 TABULARS: Final = (TABLE, VIEW, GENERIC_TABLE)

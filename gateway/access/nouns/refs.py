@@ -260,6 +260,6 @@ def field_of(column: ObjectKey) -> int:
 #: kinds.
 TABULARS = frozenset({ObjectType.TABLE, ObjectType.VIEW, ObjectType.GENERIC_TABLE})
 
-#: Id of an object that does not exist. It is checked instead of an absent object, so that absence costs the same calls
-#: as invisibility. No row and no tuple ever has it.
+#: Id of an object that does not exist; no row and no tuple has it. It is checked in place of an absent object, so that
+#: requests for absent and for invisible objects cost the same calls.
 UNUSED_ID = "00000000-0000-0000-0000-00000000dead"

@@ -143,8 +143,8 @@ def _demands_of_table(namespace: NamespaceRef, request: RegisterTableRequest, ta
     creates = Demand(Can.CREATE_TABLE, namespace)
     if not request.overwrite:
         return (creates,)
-    # If the overwrite is refused, a caller that sees the table gets this error. Other callers only learn that the name
-    # is taken.
+    # If the overwrite is refused, only callers that see the table get this as the error. Other callers only learn that
+    # the name is taken.
     return creates, Demand(Can.GET_METADATA, table, required=False)
 
 

@@ -37,8 +37,8 @@ _CREDENTIALS_MOST: Final = 10_000
 #: An engine sends the questions about all of its users under its own identity, so each is charged as this fraction of a
 #: question.
 _ENGINE_QUESTION: Final = 0.1
-#: One engine may hold at most this fraction (one in `_ENGINE_PART`) of the slots of the engines' lane, because a right
-#: on one warehouse is enough to enter the lane.
+#: One engine may hold at most the slots of the engines' lane divided by this number: a right on one warehouse is enough
+#: to enter the lane.
 _ENGINE_PART: Final = 4
 
 

@@ -49,8 +49,8 @@ class ProjectCandidate(NamedTuple):
     by: str | None
 
 
-#: The live grants of a caller, for a statement that appends conditions with `and`. Materialize it, so that an id is
-#: cast to UUID only where it is one. A grant on a column appears as `read_columns` on its table.
+#: The live grants of a caller, for a statement that appends conditions with `and`. Materialize the result, so that only
+#: ids that are UUIDs are cast to UUID. A grant on a column appears as `read_columns` on its table.
 HELD = f"""
     select g.object_type, g.object_id, g.privilege from (
         select h.principal_type, h.principal_id, h.expires_at,
@@ -63,8 +63,8 @@ HELD = f"""
         and (g.expires_at is null or g.expires_at > clock_timestamp())
 """  # noqa: S608 - composed of constants; every value is a bound parameter
 
-#: True if the caller holds a grant on a row `t` of tables, on one of its columns, or on a namespace above it. `n` is
-#: its namespace. The grant may not make the row visible: an additional candidate costs only a check.
+#: True if the caller holds a grant on a row `t` of tables, on a column of `t`, or on a namespace above `t`. `n` is the
+#: namespace of `t`. The grant may not make the row visible: an additional candidate costs only a check.
 SPOKEN_FOR = """
     exists (select 1 from grants g
         where (g.principal_type = 'user' and g.principal_id = cast(:user as text)

@@ -21,7 +21,7 @@ from gateway.db.pools.compiled_reads import DirectRead
 from gateway.iceberg.identifiers import fold
 from gateway.obligations.data_policies import BoundPolicy, PolicyInputs
 
-#: Entries of a cache. The inputs of a table with few policies take some kilobytes.
+#: Maximum number of entries of the cache. The inputs of a table with few policies take some kilobytes.
 _ENTRIES: Final = 2048
 
 # The function `policy_inputs` (`policy_inputs.sql`) alone defines what a decision depends on, and what moves carry. One

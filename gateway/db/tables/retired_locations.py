@@ -177,8 +177,8 @@ async def carry_policies(
     return carried
 
 
-# When an object is deleted, the policy inputs of its namespaces are copied to its own. A dropped object that can be
-# restored is still in its namespaces.
+# At its deletion, an object gets a copy of the policy inputs of its namespaces. A dropped object that can be restored
+# is still in its namespaces.
 _CARRY = text(
     """
     with former as (

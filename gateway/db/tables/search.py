@@ -90,8 +90,8 @@ _GRANTED_SPACES = """
     select n.id from spaces s cross join lateral (select n.id from namespaces n where n.parent_id = s.id offset 0) n
 """
 
-# The condition on the signature is always true. It makes the planner use the index that contains the signatures: to
-# compute one takes ten times as long as a similarity.
+# The condition on the signature is always true. It makes the planner use the index that contains the signatures:
+# computing a signature takes ten times as long as computing a similarity.
 _CANDIDATES = """
     select t.id, t.search_key, t.signature, s.id as namespace_id, null::text as by
     from spaces s cross join lateral (
@@ -198,8 +198,8 @@ _STATEMENTS = {
 
 
 # Sequential scans are disabled, so that rows which the caller may not see are not read, whatever the planner estimates.
-# Bitmap scans are disabled, because they would compute the signatures again. JIT is off: compiling takes longer than
-# the statement. The names of a large warehouse stay in memory.
+# Bitmap scans are disabled, because they would compute the signatures again. JIT is disabled, because compiling takes
+# longer than the statement. The work memory holds the names of a large warehouse.
 _BY_INDEX = text(
     "select set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('jit', 'off', true), set_config('work_mem', '32MB', true)"

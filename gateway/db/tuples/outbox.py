@@ -25,8 +25,8 @@ from gateway.db.pools.rows import columns_for, fetch_all
 from gateway.db.schema.changes import outbox
 from gateway.db.schema.principals import users
 
-#: The request delivers its keys immediately. The background delivery waits for this time, so that it does not repeat
-#: the delivery.
+#: The request delivers its keys immediately. The background delivery waits for this time, so that it does not deliver
+#: them again.
 FIRST_BACKGROUND_TRY_SECONDS: Final = 5.0
 _HOLDS_BACK_SECONDS = 600.0
 

@@ -36,7 +36,7 @@ from gateway.db.tables import tables
 from gateway.db.tuples import managed_access
 from gateway.db.tuples.desired_tuples import containers_of, following
 
-#: The `granted_by` of a grant that another client wrote into OpenFGA and that was adopted.
+#: The `granted_by` of an adopted grant: another client wrote its tuple into OpenFGA.
 EXTERNAL: Final = "external"
 
 

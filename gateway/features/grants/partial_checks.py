@@ -48,7 +48,7 @@ def openings(relation: Can, on: Ref) -> tuple[Opening, ...]:
     `tests/unit/governance/test_hidden_checks.py` compares them with the compiled relationship model.
     """
     if on.type not in _TYPES or relation is Can.ENFORCE:
-        return ()  # an enforcer does not see the object
+        return ()  # a holder of `enforce` may not see the object
     visible = (VISIBLE_BY[on.type], on)
     if relation in _ABOUT_GRANTS:
         return visible, (Can.READ_ASSIGNMENTS, on)

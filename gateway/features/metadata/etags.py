@@ -88,7 +88,7 @@ class Representation:
         return f'W/"lg1.{digest}.{issued}.{life}"'
 
 
-#: Values of `Representation.access` for answers that never contain credentials.
+#: Values of `Representation.access` for responses that never contain credentials.
 METADATA_ONLY = "metadata"
 CLIENT_MANAGED = "client-managed"
 REMOTE_SIGNING = "remote-signing"

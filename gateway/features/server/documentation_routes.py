@@ -79,8 +79,8 @@ _ASSETS: Final = {
 #: The page to which the identity provider redirects after sign-in, in the window that Swagger UI opened.
 _RETURN: Final = "oauth2-redirect.html"
 
-# Inline styles are allowed, because Swagger UI writes some. They cannot run code, and the other directives
-# keep them from loading anything from other servers.
+# Inline styles are allowed, because Swagger UI uses them. Styles cannot run code, and the other directives prevent
+# styles from loading anything from other servers.
 _STYLES: Final = "'self' 'unsafe-inline'"
 
 

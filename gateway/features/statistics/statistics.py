@@ -36,7 +36,7 @@ from gateway.features.paging import packed, token_place, unpacked
 from gateway.iceberg.errors import BadRequestException, PayloadTooLarge
 from gateway.telemetry.calls import Call, Calls
 
-#: Default length of the window.
+#: The default length of the time window of statistics.
 _DAY: Final = timedelta(days=1)
 LONGEST: Final = timedelta(days=31)
 #: Maximum number of counts in one response.

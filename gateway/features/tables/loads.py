@@ -188,7 +188,8 @@ async def require_same_columns(permit: Permit[LoadTable], document: Document) ->
     verdict = permit.policy_verdict(permit.operation.table)
     if verdict is None or verdict.columns is None:
         return
-    # Without restrictions the columns are compared too: a policy may apply to a column that a commit has just added.
+    # The columns are also compared if there are no restrictions: a policy may apply to a column that a commit has just
+    # added.
     if verdict.restrictions is not None and document.metadata_location == verdict.restrictions.metadata_location:
         return
     if await offload(lambda: _columns(document.text), size=len(document.text)) != verdict.columns:

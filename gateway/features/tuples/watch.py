@@ -211,7 +211,7 @@ class DriftWatch:
             return watch
         suspects, unmapped = await self._suspects(new)
         verified = await self._keeper.verify(suspects, unmapped)
-        # Expired tuples are not drift; the expiry loop deletes them.
+        # Expired tuples are not drift. The expiry loop deletes them.
         if findings := [each for each in verified if each.is_drift]:
             await self._keeper.repair(findings, task=TASK, run=new_run_id())
         newest = max(new, key=lambda change: change.timestamp)

@@ -118,7 +118,7 @@ def sign_with_delegation(
         key.service,
         key.version,
         "",  # authorized user
-        "",  # user who is checked by access lists
+        "",  # user that the service checks by access lists
         correlation_id,
         "",  # addresses
         "https",

@@ -185,7 +185,8 @@ def _opened(path: Sequence[str], *, existing: int | None = None) -> Iterator[int
 def _put(path: tuple[str, ...], data: bytes, listed: int) -> None:
     *folder, name = path
     for _ in range(_ATTEMPTS):
-        # A concurrent deletion may remove the empty directory before it is used.
+        # A concurrent deletion may remove the empty directory before the file is written. Then the next attempt creates
+        # it again.
         with suppress(FileNotFoundError), _opened(folder, existing=listed) as directory:
             return _write(directory, name, data)
     raise StorageUnavailable("The directory of a local file was removed while the file was written. Try again")

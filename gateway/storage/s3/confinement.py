@@ -85,7 +85,7 @@ TRAITS: Final[Mapping[StoreKind, Traits]] = {
         aws_extensions=True,
         source="https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_variables.html",
     ),
-    # MinIO, SeaweedFS and Ceph read an escape as text with wildcards inside, or do not document it.
+    # MinIO, SeaweedFS and Ceph read an escape as text with wildcards inside, or do not document escapes.
     StoreKind.COMPATIBLE: Traits(
         label="MinIO, SeaweedFS, Ceph and others",
         escapes=False,
@@ -107,7 +107,7 @@ TRAITS: Final[Mapping[StoreKind, Traits]] = {
         aws_extensions=False,
         source="https://developers.cloudflare.com/r2/api/s3/temporary-credentials/",
     ),
-    # The patterns `*` and `?` have no escape.
+    # OSS policies have no escape for the patterns `*` and `?`.
     StoreKind.OSS: Traits(
         label="Alibaba Cloud OSS",
         escapes=False,

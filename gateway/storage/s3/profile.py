@@ -221,7 +221,7 @@ class S3Profile(StoredProfile, frozen=True, kw_only=True, tag="s3"):
     def moved(self, new: StorageProfile) -> list[str]:
         """Return those of bucket, key prefix and region that differ in `new`."""
         fields = super().moved(new)
-        # With a custom endpoint, the region is only part of the signature.
+        # With a custom endpoint, the region does not determine the location: it is only part of the signature.
         if isinstance(new, S3Profile) and new.endpoint is None and new.region != self.region:
             fields.append("region")
         return fields

@@ -150,7 +150,7 @@ def _outcome(reply: Reply, attempt: Attempt) -> Outcome:
     """Return the result of an attempt, by the response about an object."""
     code = _CODE.search(reply.text)
     if reply.succeeded:
-        # Copies and batch deletions report errors in the body of a success.
+        # Failed copies and batch deletions can have the status of a success, with the error in the body.
         if code is not None:
             return Outcome.REFUSED if code[1] in _DENIALS else Outcome.UNCLEAR
         return Outcome.REACHED

@@ -45,7 +45,7 @@ def breaks(old: Columns, new: Columns) -> list[str]:
     for column in old.values():
         later = new.get(column.id)
         if later is None or later.parent != column.parent:
-            # The fields inside a dropped column are dropped with it. One reason is enough.
+            # The fields inside a dropped column are dropped with the column. The reason about the column is enough.
             if column.parent not in gone:
                 verb = "dropped" if later is None else "moved"
                 reasons.append(f"column {column.path} (id {column.id}) must not be {verb}")

@@ -151,8 +151,8 @@ REWRITING: Final = f"{_PREFIX}rewriting"
 """A property that a copy has from the beginning of a rewrite until the files before it are deleted."""
 _KEEPS_ROWS: Final = frozenset({"append", "replace"})
 #: Errors by which the gateway says that this user or role may not read the table: it is absent or invisible, the action
-#: is forbidden, the user is deactivated, or the user may not act as the role. Outages and errors about the service have
-#: other types. So has `ForbiddenException`: the service is not trusted to read a table with restrictions.
+#: is forbidden, the user is deactivated, or the user may not act as the role. Outages, errors about the service, and
+#: `ForbiddenException` (the service is not trusted to read a table with restrictions) have other types.
 _ACCESS_ENDED: Final = frozenset(
     {
         NO_TABLE,

@@ -149,7 +149,7 @@ class Sts:
         try:
             async with asyncio.timeout(self._total_seconds):
                 run = partial(asyncio.get_running_loop().run_in_executor, self._pool)
-                # In a thread: the first client reads eight megabytes of files.
+                # Created in a thread: the first client reads eight megabytes of files.
                 client = await run(self._new_client, endpoint, profile.region, temporary, route)
                 await run(self._call, client, parameters, time.monotonic(), route)
         except ShortTermCredentialError as error:

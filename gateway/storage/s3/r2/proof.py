@@ -97,7 +97,7 @@ def _read(scope: str) -> tuple[str, frozenset[str], tuple[str, ...]]:
     if actions is None:
         raise UnsupportedScope("the permission is not one for objects")
     prefixes = fields["prefixes"]
-    # Without prefixes a credential reaches the whole bucket.
+    # A credential without prefixes would reach the whole bucket.
     if not isinstance(prefixes, list) or not prefixes:
         raise UnsupportedScope("a scope needs at least one prefix")
     for prefix in prefixes:

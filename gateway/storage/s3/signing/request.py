@@ -77,7 +77,7 @@ class _Form:
 _PART: Final = {"partNumber": _matches(_NUMBER), "uploadId": _matches(_UPLOAD_ID)}
 _UPLOAD: Final = {"uploadId": _matches(_UPLOAD_ID)}
 
-#: Requests on one object. GET and HEAD are reads: the operation that the door decided depends on the method alone.
+#: Requests on one object. The decision of the door depends on the method alone: GET and HEAD are reads.
 _OBJECT_FORMS: Final = (
     _Form("GET", SignedAction.READ, {}, {"partNumber": _matches(_NUMBER)}),
     _Form("HEAD", SignedAction.READ, {}, {"partNumber": _matches(_NUMBER)}),

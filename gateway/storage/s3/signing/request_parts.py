@@ -239,7 +239,7 @@ _SIGNED: Final[Mapping[str, re.Pattern[str]]] = {
     "x-amz-sdk-checksum-algorithm": re.compile(r"[A-Z0-9]{1,16}", re.ASCII),
     "x-amz-server-side-encryption": re.compile(r"AES256|aws:kms", re.ASCII),
     "x-amz-server-side-encryption-bucket-key-enabled": re.compile(r"true|false", re.ASCII),
-    "x-amz-te": re.compile(r"append-md5", re.ASCII),  # the Java client asks for a checksum behind the body
+    "x-amz-te": re.compile(r"append-md5", re.ASCII),  # the Java client requests a checksum after the body
     "x-amz-trailer": re.compile(r"x-amz-checksum-[a-z0-9]{1,16}", re.ASCII),
     # Only classes that are readable without a restore: with others, a writer could make a file unreadable for days.
     "x-amz-storage-class": re.compile(

@@ -43,7 +43,8 @@ __all__ = [
     "sign",
 ]
 
-#: Headers by which a store behind a proxy computes another address. Signed as empty, so that a client cannot add them.
+#: Headers by which a store behind a proxy computes another address. They are signed as empty, so that a client cannot
+#: add them.
 _NEVER_FORWARDED: Final = {"x-forwarded-host": "", "x-forwarded-prefix": ""}
 
 
