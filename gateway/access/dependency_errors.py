@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of the systems that the door depends on: OpenFGA, OPA, PostgreSQL. The door never turns one into an allow."""
+"""Errors of the systems on which decisions depend: OpenFGA, OPA, PostgreSQL. No such error ever allows a request."""
 
 from __future__ import annotations
 

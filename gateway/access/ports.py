@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports of the door: the interfaces to rows, OpenFGA, OPA and the audit, which the adapters implement."""
+"""The interfaces that the door uses to decide operations, and that adapters implement: rows, OpenFGA, OPA and the
+audit.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define `Ctx`, the context that every handler receives: caller, door, use cases, and methods that read the request."""
+"""Define `Ctx`, the context that every handler receives.
+
+It has the caller, the door (which decides operations) and the use cases, and methods that read the request.
+"""
 
 from __future__ import annotations
 

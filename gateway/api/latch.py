@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The latch: replace a success response by an error if the request has no permit or no durable audit record.
+"""The latch, a middleware: replace a success by an error if the request has no permit or no durable audit record.
 
-It is lock 5 of the mechanisms that make a missing check impossible (`ARCHITECTURE.md`). Every response passes it, so it
-also sets the request id, the log context, the metrics and the time limits.
+A permit is the proof that the request was decided. The latch is lock 5 of the mechanisms that make a missing check
+impossible (`ARCHITECTURE.md`). Every response passes it, so it also sets the request id, the log context, the metrics
+and the time limits.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count the requests that get 401, for the audit log. They do not reach the door, so no decision records them."""
+"""Count the requests that get 401, for the audit log.
+
+No operation of such a request is decided, so no other audit record contains it.
+"""
 
 from __future__ import annotations
 

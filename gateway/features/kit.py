@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kit: the components and settings of the process that all use cases share.
 
-The module also mints permits for the gateway's own tasks, through the door.
+The gateway's own tasks get their permits (proofs of a decision) here, from the door, which decides every operation.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Implement the interface to OpenFGA by which the door decides.
+"""Implement the interface to OpenFGA that decisions use (`gateway.access.ports.Relationships`).
 
-It converts callers and questions to checks, and stored tuples to relationships. Every client with OpenFGA's API key can
-write any tuple that the model allows. So stored tuples are parsed strictly: a tuple in another form than the gateway
-writes is not one of the gateway's.
+Callers and questions are converted to checks, and stored tuples to relationships. Every client with OpenFGA's API key
+can write any tuple that the model allows. So stored tuples are parsed strictly: a tuple in another form than the
+gateway writes is not one of the gateway's.
 """
 
 from __future__ import annotations

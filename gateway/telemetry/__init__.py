@@ -6,5 +6,5 @@ metric. `health` checks the external systems periodically. Audit records are evi
 `gateway/audit`.
 
 This package imports nothing of the gateway, so that all packages that do I/O may import it. The pure packages (iceberg,
-scope, obligations) and the door do not use it. They report through their results.
+scope, obligations) and the code that decides operations do not use it. They report through their results.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Evaluate checks that admit nothing: for the rows of a list, for permission checks, and about other principals.
 
-The result equals the decision that the door would make about a real request. Nothing here mints permits. Only the door
-(`door.py`) does.
+The result equals the decision that a real request would get. Nothing here mints a permit, which is the proof of a
+decision. Only the door (`door.py`) does.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the door knows about one request: its caller and the operations that were admitted so far."""
+"""The state of one request while it is decided: its caller and the operations that were admitted so far."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data policies, which are row filters and masks for the tables to which they are bound."""
+"""Declare the object type data policy: its references, rows and refusals.
+
+A data policy is a row filter or a mask for the tables to which it is bound.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects: the objects that contain warehouses, roles, tags and data policies."""
+"""Declare the object type project: its references, rows and refusals.
+
+A project contains warehouses, roles, tags and data policies.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The database rows of the objects that a request names.
 
-The permit carries them, so that no use case reads them again.
+The permit (the proof of the decision) carries them, so that no use case reads them again.
 """
 
 from __future__ import annotations

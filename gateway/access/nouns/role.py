@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Roles: groups of users and roles that hold privileges."""
+"""Declare the object type role: its references, rows and refusals.
+
+A role is a group of users and roles that holds privileges.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server, which is above all projects, and its users: people and services that an identity provider knows."""
+"""Declare the object types server and user: their references, rows and refusals.
+
+The server is above all projects. Users are people and services that an identity provider knows.
+"""
 
 from __future__ import annotations
 

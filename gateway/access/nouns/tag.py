@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tag definitions: the tags that can be attached to objects and columns."""
+"""Declare the object type tag: its references, rows and refusals.
+
+A tag can be attached to objects and columns.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Warehouses and the objects in them: namespaces, tables with their columns, views and generic tables."""
+"""Declare the object types warehouse, namespace, table, column, view and generic table.
+
+Each declaration (card) has the references, rows, refusals and relations of its type.
+"""
 
 from __future__ import annotations
 

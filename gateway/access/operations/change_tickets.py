@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on tickets. A ticket is the record of a change that waits for approval.
 
-A ticket identifies its object by id, so a rename does not matter. A request for one ticket passes the door twice: to
-find the object of the ticket, and then for the right on that object. Policies about the object also bind its tickets.
+A ticket identifies its object by id, so a rename does not matter. A request for one ticket is decided twice: to find
+the object of the ticket, and then for the right on that object. Policies about the object also bind its tickets.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of the gateway's background tasks. The permit of each allows only what its task needs.
+"""Operations of the gateway's background tasks. Each allows only what its task needs.
 
 They demand no relation, because the right was decided when the task was created. Policies decide about them, and the
 audit records every run.

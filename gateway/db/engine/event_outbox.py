@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the events of a change into the outbox, as part of the last statement of its transaction.
+"""Write the events of a change into the database, from where they are delivered, with the last statement of the change.
 
 Events of one object are ordered. The statement assigns `sequence` while the transaction holds the locks of the rows it
 changed. A later conflicting change of the same object waits for these locks, so its event has a higher number and is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read what a load response states about policies: the data policies of a table, and the tags that become labels."""
+"""Read what the load of a table needs from the database: its data policies, and the tags that are sent as labels."""
 
 from __future__ import annotations
 

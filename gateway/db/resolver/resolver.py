@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the rows of the objects that a request names, for the door.
+"""Find the rows of the objects that a request names, for its decision.
 
 Each kind of reference in the request costs one statement on the primary.
 """

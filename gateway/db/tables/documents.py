@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read metadata documents after the permit, through a cache that is bounded in bytes.
+"""Read metadata documents, after the request is permitted, through a cache that is bounded in bytes.
 
 The document of a table id and a metadata location never changes. Every statement that writes one writes both
 (`gateway.db.tables.tables`), each metadata file has a UUID in its name, and a table that is registered again has a new

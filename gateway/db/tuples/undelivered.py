@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read creations and revocations that OpenFGA has not received yet, so that the door can decide correctly meanwhile.
+"""Read creations and revocations that OpenFGA has not received yet, so that decisions are correct meanwhile.
 
 The tuples of a creation are the edge of a new object to its parent and its creator's ownership. Tuples of moves, of
 roles and of other grants are left out: for these, OpenFGA decides by the tuples that it has.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query the verifiers about a change: after its permit, and before files are written or rows are changed.
+"""Query the verifiers about a change that is permitted, before files are written or rows are changed.
 
 A verifier approves or rejects the change, or leaves it pending. A pending change gets a ticket, which a person can
 approve. The transaction of the approved change marks its ticket as used. No database transaction, lock or place in the

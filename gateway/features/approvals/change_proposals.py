@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe changes for the verifiers, from the permit and the rows of the changed objects.
+"""Describe changes for the verifiers, which approve or reject a change before it is made.
 
-Verifiers approve or reject a change before it is made.
+The description is made from the permitted operation and the rows of the changed objects.
 """
 
 from __future__ import annotations

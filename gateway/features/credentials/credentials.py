@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credential vending for tables, from the permit and the location in the row on which the permit was decided.
+"""Credential vending for tables, by the location in the row on which the permission was decided.
 
 No credential is minted before location and authorization are settled, and both come from the same row. This is
 invariant 3 of `ARCHITECTURE.md`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answer permission checks, with the same decision that the door makes about real requests."""
+"""Answer permission checks, with the same decision that a real request would get."""
 
 from __future__ import annotations
 

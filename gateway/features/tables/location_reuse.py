@@ -4,7 +4,7 @@
 The content of a metadata file is a claim of the caller. Its registration gives ownership of a location, and credentials
 for it. So the catalog's records must confirm the claim. The file must be in a location that the caller owns in the
 catalog, or owned until its table was dropped, unregistered or moved, and it must name exactly that location. Any other
-registration is an adoption, a separate operation.
+registration is an adoption, a separate operation that needs the right `manage_storage`.
 """
 
 from __future__ import annotations
