@@ -47,7 +47,7 @@ def replay_recorded(
     handler returns a body.
     """
 
-    # `Any`, because the module of `Ctx` imports this one.
+    # `Any`, because the module that defines `Ctx` imports this module.
     @functools.wraps(handler)
     async def guarded(ctx: Any) -> Any:
         begun = await ctx.begin(operation)

@@ -38,7 +38,7 @@ _PROTECTED: Final = str.maketrans(_STAND_INS)
 _RESTORED: Final = str.maketrans({stand_in: character for character, stand_in in _STAND_INS.items()})
 _USER: Final = ("", "management", "v1", "user")
 _ROLE: Final = ("", "management", "v1", "role")
-#: Segments before the member in `/management/v1/role/{role_id}/members/{member_type}/{member_id}`.
+#: Number of path segments before the member in `/management/v1/role/{role_id}/members/{member_type}/{member_id}`.
 _BEFORE_MEMBER: Final = 7
 
 

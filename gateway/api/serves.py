@@ -125,7 +125,7 @@ def _handler(
     """Return a handler that reads the operation from the request, admits it, and calls the use case with the permit."""
     kind, method = _class_of(use_case), use_case.__name__
 
-    # `Any`, because the module of `Ctx` imports this one.
+    # `Any`, because the module that defines `Ctx` imports this module.
     async def handle(ctx: Any) -> Answer:
         permit: Permit[Op] = await ctx.admit(await ctx.read(operation))
         answer: Answer = await getattr(ctx.use(kind), method)(permit)

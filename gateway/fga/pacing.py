@@ -30,7 +30,7 @@ BURST_SECONDS: Final = 3.0
 LONGEST_DELAY_SECONDS: Final = 15.0
 #: The maximum numbers of concurrent batches of large questions, for the process and for one user.
 _AT_ONCE, _EACH = 4, 1
-#: For this time after a small check about another user, large checks are charged to the token buckets.
+#: Large checks are charged to the token buckets for this time after a small check about another user.
 _CONTENDED_SECONDS: Final = 1.0
 
 

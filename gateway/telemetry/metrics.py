@@ -23,12 +23,14 @@ Durability = Literal["transaction", "group", "buffered", "refused"]
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
-# Seconds. Requests and object stores: a cached load takes about a millisecond, a commit may take seconds.
+# Buckets, in seconds, for requests and object stores: a cached load takes about a millisecond, a commit may take
+# seconds.
 _REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-# Decisions: half a millisecond is fast for an engine on the same machine. More than a second indicates a fault.
+# Buckets for decisions: half a millisecond is fast for an engine on the same machine. More than a second indicates a
+# fault.
 _DECISION_BUCKETS = (0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 3.0)
 
-# Tasks: deleting a row takes milliseconds, deleting the files of a large table takes hours.
+# Buckets for tasks: deleting a row takes milliseconds, deleting the files of a large table takes hours.
 _TASK_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
 
 

@@ -105,7 +105,7 @@ def stack_settings(chosen: Ports, secrets: Secrets) -> dict[str, str]:
         "OPA__TOKEN": secrets.opa_gateway,
         # The embedded object store listens on loopback.
         "STORAGE_ENDPOINT_NETWORKS": "127.0.0.0/8,::1/128",
-        # The tests have verified signatures with this store.
+        # The tests verify remote signing with this store.
         "SIGN_WITH_WAREHOUSE_KEYS": "true",
         # This package configures the embedded Trino. A required probe would need Trino to run before the first query.
         "ENGINE_PROBES__REQUIRED": "false",

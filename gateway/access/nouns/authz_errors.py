@@ -23,7 +23,7 @@ from gateway.iceberg.errors import (
     TooManyRequests,
 )
 
-#: Maximum number of roles by groups of a token in one check: OpenFGA's limit of contextual tuples.
+#: Maximum number of roles that the groups of a token give in one check: OpenFGA's limit of contextual tuples.
 MAX_GROUP_ROLES = 100
 
 

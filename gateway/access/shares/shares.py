@@ -37,8 +37,8 @@ _CREDENTIALS_MOST: Final = 10_000
 #: An engine sends the questions about all of its users under its own identity, so each is charged as this fraction of a
 #: question.
 _ENGINE_QUESTION: Final = 0.1
-#: One engine may hold at most the slots of the engines' lane divided by this number: a right on one warehouse is enough
-#: to enter the lane.
+#: The limit of one engine is the number of slots of the engines' lane divided by this number, because a right on one
+#: warehouse is enough to enter the lane.
 _ENGINE_PART: Final = 4
 
 

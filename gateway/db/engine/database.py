@@ -88,7 +88,7 @@ class Database:
         }
         self._engine = create_async_engine(
             url,
-            # No overflow, which would be closed after a busy moment: opening a connection costs as much as many
+            # No overflow connections, which would be closed after a busy moment: opening one costs as much as many
             # statements.
             pool_size=total - direct,
             max_overflow=0,

@@ -49,8 +49,8 @@ class ProjectCandidate(NamedTuple):
     by: str | None
 
 
-#: The live grants of a caller, for a statement that appends conditions with `and`. Materialize the result, so that only
-#: ids that are UUIDs are cast to UUID. A grant on a column appears as `read_columns` on its table.
+#: The live grants of a caller, for a statement that appends conditions with `and`. Materialize the result: otherwise
+#: PostgreSQL may cast ids to UUID that are none. A grant on a column appears as `read_columns` on its table.
 HELD = f"""
     select g.object_type, g.object_id, g.privilege from (
         select h.principal_type, h.principal_id, h.expires_at,

@@ -68,7 +68,7 @@ async def announced(
 
 def _compared(entries: str) -> TextClause:
     """Return the statement of `taken` for the rows of `vacated_names` that the query `entries` selects."""
-    # A policy bound to a tag of the whole object covers as much as one bound to the object.
+    # A policy that is bound to a tag of a whole object covers as much as a policy that is bound to the object itself.
     return text(
         f"""
         with taken as materialized ({entries}),

@@ -144,7 +144,7 @@ def catalog_actions_of(type: ObjectType) -> frozenset[Can]:
     )
 
 
-#: Actions on roles that keep `can_` in the reference system.
+#: Actions on roles that keep the prefix `can_` in the reference system.
 _FULL_NAMES: Final = frozenset({Can.CHANGE_OWNERSHIP, Can.GRANT_ASSIGNEE})
 
 

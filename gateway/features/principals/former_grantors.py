@@ -27,7 +27,7 @@ from gateway.db.grants.grant_lists import BindingGrant, binding_grants, warned_u
 
 _log = structlog.get_logger("tasks.former_grantors")
 
-#: The number of days after the upgrade in which every process warns.
+#: For this number of days after the upgrade, every process logs warnings about grants of former grantors.
 WARNED_DAYS: Final = 30.0
 
 #: The relation on a project of the principals that may give these privileges. Models before 1.10 have the relation,

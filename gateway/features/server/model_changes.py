@@ -72,7 +72,8 @@ class ModelWatch:
         active = await read_active_model(self._database)
         if active is None or active.model_id == self._followed:
             return
-        # The old model is no longer active, whatever follows. If the new model cannot be read, checks are blocked.
+        # The old model is no longer active, even if the steps below fail. If the new model cannot be read, checks are
+        # blocked.
         self._followed = None
         try:
             await self._fits(active)

@@ -149,7 +149,7 @@ def _match(name: str, kind: str) -> tuple[str, bool] | None:
 MOST_VALUES: Final = 10_000
 _LONGEST: Final = 254
 
-#: Least number of values of a column, and the least share of them that must match.
+#: A tag is suggested only if a column has at least this number of values, and at least this share of the values match.
 _LEAST_VALUES: Final = 5
 _LEAST_SHARE: Final = 0.8
 

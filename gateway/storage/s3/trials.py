@@ -232,7 +232,7 @@ def control_calls(
         ),
     ]
     if store.endpoint is not None:
-        # AWS has another server for identities, which the operator may have closed to the gateway.
+        # In AWS, identities have a separate server. The operator may block connections from the gateway to that server.
         found.append(("list-users", partial(calls.action, store, keys, "iam", "ListUsers"), _contains(_USERS)))
         found += [
             (f"admin {path}", partial(calls.service, store, keys, "GET", path), _no_page) for path in _ADMIN_PATHS
