@@ -2,7 +2,7 @@
 """The form of the file for `lakegate apply`.
 
 Every list and field is optional: what the file does not contain is not changed. An empty list differs from a missing
-one: with pruning, it removes everything that it would contain.
+one: with pruning, all entries of the list in the catalog are removed.
 """
 
 from __future__ import annotations

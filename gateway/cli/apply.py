@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate apply`` and ``lakegate export``: write a file's objects and grants into a catalog, and back.
+"""The commands ``lakegate apply``, which writes a file's objects and grants into a catalog, and ``lakegate export``.
 
-The commands send the token of the logged-in user, so that the gateway decides about every change.
+``export`` writes the objects and grants of a catalog into a file. Both commands send the token of the logged-in user,
+so that the gateway decides about every change.
 """
 
 from __future__ import annotations

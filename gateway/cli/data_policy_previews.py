@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate data-policy preview`` and ``view``.
+"""The commands ``lakegate data-policy preview`` and ``view``, about the rows and values that a user may see.
 
-`preview` shows the rows and values of a table that a user would see under data policies that the caller owns. It reads
-the table with the caller's rights, and applies the restrictions of the user, which the gateway returns to the owner of
-the policies. So the caller needs no right to act for the user, and sees no row or value that it could not read itself.
-The command `view` shows no data.
+`preview` prints the rows of a table as a user would see them under data policies that the caller owns. It reads the
+table with the caller's rights, and applies the restrictions of the user, which the gateway returns to the owner of the
+policies. So the caller needs no right to act for the user, and sees no row or value that it could not read itself.
+`view` shows no data: it prints a SELECT statement that returns these rows and values.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate engine``: probe engines that must enforce restrictions, and list the results.
+"""The command ``lakegate engine``: probe engines, and list the results.
 
-A probe creates a canary table, which has rows and columns that the engine must hide, and has the engine read it: by a
-command, by Trino, or with `lakegate.reader`.
+A probe tests whether an engine enforces restrictions. It creates a canary table, which has rows and columns that the
+engine must hide, and has the engine read it: by a command, by Trino, or with `lakegate.reader`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build policies into an OPA bundle: one reproducible file, which can be signed.
 
-The bundle of the gateway's OPA contains the rules and the policy data. It owns both, so OPA refuses to change them by
-its data API. The bundle of the OPA beside Trino contains the bridge.
+The bundle of the gateway's OPA contains the rules and the policy data, so OPA refuses to change them by its data API.
+The bundle of the OPA beside Trino contains the bridge, the policies for Trino's access control (`policies/trino/`).
 """
 
 from __future__ import annotations

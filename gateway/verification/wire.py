@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The query that webhooks and OPA receive about a change, how it is sent, and the strict decoding of the response."""
+"""Send the description of a change to webhooks and OPA, and decode their verdicts strictly."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of counts of requests, tables and views, and of the metrics reports that engines send."""
+"""The database tables of statistics: counts of requests, tables and views, and metrics reports of engines."""
 
 from __future__ import annotations
 

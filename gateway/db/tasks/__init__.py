@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tasks: background work that any process may run, but only one at a time."""
+"""Statements on tasks, which are background work. Any process may run a task, but only one process at a time."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on tasks: background work that any process may run, one at a time, and take over if a worker dies.
+"""Statements that schedule, delay and cancel tasks, in the transaction of the change that needs it.
 
-This module schedules, delays and cancels tasks, in the transaction of the change that needs it. `task_runs` runs them.
+A task is background work. Any process may run it, but only one at a time, and another one takes over if it dies.
+`task_runs` runs tasks.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 """Create the partitions of the audit log for the next months, and remove partitions that are too old.
 
 A record is removed only with its whole partition. A partition stays while one of its records is younger than the
-retention. If records are sealed into the audit chain or exported, it also stays while one of its records is not.
+retention. If records are sealed into the audit chain or exported, a partition also stays until this is done for all of
+its records.
 """
 
 from __future__ import annotations
