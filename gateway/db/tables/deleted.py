@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements on the protection of tables and views, and on dropped tables and views that can be restored."""
+"""Statements on drop protection of tables and views, and on dropped tables and views that can be restored.
+
+A protected table or view can be dropped only with `force`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Endpoints for dropped tables and views, and for drop protection."""
+"""Endpoints for dropped tables and views that can be restored, and for drop protection.
+
+A protected object can be dropped only with `force`.
+"""
 
 from __future__ import annotations
 

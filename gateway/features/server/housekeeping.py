@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delete what has expired or is unused: idempotency and signing keys, credentials and their register, reports, files.
+"""Delete rows and files that have expired or are not used any more, periodically in every process.
 
-The register lists issued credentials. Credentials are storage credentials that were replaced. Reports are the metrics
-reports of engines. Files are metadata files to which no table refers. Every process does so. If two run at the same
-time, both do the same work, which is harmless.
+They are: idempotency keys, keys that signed the gateway's own tokens, entries of expired credentials in the register of
+live credentials, old metrics reports of engines, storage credentials that were replaced, and metadata files to which no
+table refers. If two processes do this at the same time, both do the same work, which is harmless.
 """
 
 from __future__ import annotations
