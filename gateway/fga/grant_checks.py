@@ -186,7 +186,7 @@ class GrantCheckedRelationships:
         )
         known |= dict(zip(asked, answers, strict=True))
         if self._model_id() != model_id:
-            # Another model became active during the reads, and the relations may mean something else in it.
+            # Another model became active during the reads. The relations may have another meaning in the new model.
             return await self._relationships.check(actor, questions, now=now, paced=paced)
         self._remember(caller, missing, holding, further)
         for each in left:

@@ -307,7 +307,7 @@ class Canary:
         return PROBE + b" " + key.encode()
 
     async def _vend(self, level: AccessLevel) -> TemporaryCredential:
-        # The vendor that serves tables, so that the verdict is about the credentials of clients.
+        # The vendor of tables is used, so that the verdict is about the credentials of clients.
         downscoping = self._profile.downscoping
         shortest = 0 if isinstance(downscoping, NoVending) else downscoping.shortest_seconds
         vended = await Vendor(self._clients).vend(

@@ -28,8 +28,8 @@ class PendingAudit:
         self._sink = sink
         self.durability = durability
         self.settled = False
-        #: Function that returns further changes of the transaction, for their events. It is not called if no event sink
-        #: is configured.
+        #: Function that returns further changes of the transaction, for their events. Without an event sink, the
+        #: function is not called.
         self.further_changes: Callable[[], FurtherChanges] | None = None
         if durability is Durability.BUFFERED:
             sink.buffer(record)

@@ -157,7 +157,7 @@ def _is_lost(row: TakenName) -> bool:
     try:
         named = tags_of(msgspec.json.decode(row.definition, type=Definition))
     except msgspec.MsgspecError:
-        return True  # a later version of the gateway wrote the policy
+        return True  # unreadable: a later version wrote the policy
     ids = msgspec.json.decode(row.tag_ids, type=dict[str, str])
     if any(ids.get(fold(each), fold(each)) in (str(row.tag_id), fold(row.tag_name)) for each in named):
         return True

@@ -178,8 +178,8 @@ class Grants(UseCases):
             await refuse_members(connection, key, change.writes, may)
             await _revoke(connection, on, change.deletes, by, strict=strict)
             shortened = await _grant(connection, key, change.writes, by, strict=strict)
-            # Restrictions must take effect before the response: on new subjects of a policy, and on new members of a
-            # role that is a subject.
+            # New subjects of a policy, and new members of a role that is a subject, must be restricted before the
+            # response is sent.
             less = [*change.deletes, *shortened, *await restricting(connection, key, change.writes)]
             return await _enqueue(connection, key, place, change.writes, less)
 

@@ -145,7 +145,8 @@ def _match(name: str, kind: str) -> tuple[str, bool] | None:
     return None
 
 
-#: Only this many values of a column are examined. Longer values never match, which bounds the time of the patterns.
+#: Only this many values of a column are examined. Values longer than `_LONGEST` never match, which bounds the time of
+#: the patterns.
 MOST_VALUES: Final = 10_000
 _LONGEST: Final = 254
 
