@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare storage profiles of warehouses field by field, in the form in which the gateway stores them.
+"""Give the fields of storage profiles with defaults, in the stored form, for the comparison in `lakegate apply`.
 
-The secrets of storage credentials are read from the places that the file names.
+Read storage credentials too. The applied file contains no secret of them, only a reference: an environment variable, or
+a file in `--secrets-dir`.
 """
 
 from __future__ import annotations

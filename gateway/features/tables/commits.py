@@ -253,7 +253,7 @@ class Commits(UseCases):
         raise unknown
 
     async def _clash_error(self, changed: Sequence[ChangedTable]) -> CatalogError:
-        """Return the error if an insert violates a unique index: the name is taken, or else the location."""
+        """Return the error for an insert that violated a unique index: of a taken name, or else of a location."""
         new = [change for change, _, _ in changed if isinstance(change, NewTable)]
         async with self._database.read() as connection:
             for change in new:

@@ -144,7 +144,7 @@ class Planted:
 
 
 def plant(store: ObjectStoreAccess, key: VendedKey) -> Planted:
-    """Create the two objects, so that the refused calls are about objects that exist."""
+    """Create the objects of `Planted` with the owner's key, so that no refusal is due to a missing object."""
     planted = Planted(key.bucket, f"{key.prefix}-sibling/secret.txt", f"{key.prefix}/data/demonstration.txt")
     owner = owner_client(store)
     for name in (planted.sibling, planted.inside):
