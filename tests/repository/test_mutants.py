@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import builtins
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.mutants import in_common, interval, summary
+from tests.mutants import RESULT, in_common, interval, summary
 from tests.support.mutants.mutant_session import REACHED, chosen, functions, install, instrumented
 
 SOURCE = '''"""A module."""
@@ -126,3 +127,21 @@ def test_versions_are_compared_by_the_mutants_in_common() -> None:
     one = {"a": "killed", "b": "survived", "c": "killed"}
     other = {"a": "survived", "b": "timeout", "d": "killed"}
     assert in_common(one, other) == {"mutants": 2, "killed": [1, 1]}
+
+
+def test_recorded_counts_agree_with_the_recorded_outcomes() -> None:
+    for record in json.loads(RESULT.read_text())["versions"].values():
+        outcomes = list(record["outcomes"].values())
+        killed = outcomes.count("killed") + outcomes.count("timeout")
+        reached = len(outcomes) - outcomes.count("not reached")
+        assert (record["sampled"], record["reached"], record["killed"]) == (len(outcomes), reached, killed)
+        assert len(record["survivors"]) == outcomes.count("survived") == reached - killed
+
+
+def test_recorded_tests_kill_mutants_as_often_as_before_the_house_was_moved() -> None:
+    versions = json.loads(RESULT.read_text())["versions"]
+    before, now = versions["before"], versions["now"]
+    assert (before["sampled"], now["sampled"]) == (300, 300)
+    assert now["killed_of_reached"] >= before["killed_of_reached"]
+    killed_before, killed_now = in_common(before["outcomes"], now["outcomes"])["killed"]
+    assert killed_now >= killed_before
