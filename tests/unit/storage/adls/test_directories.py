@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from gateway.storage.adls.profile import AdlsProfile
 from gateway.storage.errors import FileMissing, StorageDenied, StorageEndpointRefused, StorageUnavailable
 from gateway.storage.provider import ClientOptions, FileClient
 from gateway.storage.registry import open_clients
+from tests.support.servers.certificates import authority
 from tests.support.servers.loopback import Reply, Request, Service, serving
 
 _PROFILE = AdlsProfile(account_name="account1", filesystem="lake", key_prefix="wh")
@@ -98,6 +100,16 @@ async def test_a_missing_directory_is_empty_and_a_missing_file_an_error() -> Non
         assert await found.list(_PROFILE, _SAS, "wh/none/", 5) == []
         with pytest.raises(FileMissing):
             await found.get(_PROFILE, _SAS, "wh/none", 5)
+
+
+async def test_a_server_with_an_unknown_certificate_receives_no_signature(tmp_path: Path) -> None:
+    unknown = authority(tmp_path / "authority").server("127.0.0.1")
+    with serving(pages, unknown) as service, files(service) as found:
+        with pytest.raises(StorageUnavailable):
+            await found.list(_PROFILE, _SAS, "wh/t1/", 1)
+        with pytest.raises(StorageUnavailable):
+            await found.delete(_PROFILE, _SAS, ["wh/t1/a"])
+    assert service.seen == []
 
 
 @pytest.mark.threat("LG-DEC-05")
