@@ -35,6 +35,8 @@ from tests.support.stack.java_client import (
 )
 from tests.support.stack.java_errors import BadRequestException, CommitFailedException, JavaException
 
+pytestmark = pytest.mark.generated  # the kit enumerates the protocol
+
 ADDED = schema(*SCHEMA["fields"], column(3, "new_col"))
 DELETED = schema(SCHEMA["fields"][0])
 WIDENED = schema(column(1, "id", "long"), SCHEMA["fields"][1])

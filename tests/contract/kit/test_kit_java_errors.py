@@ -12,6 +12,8 @@ from gateway.iceberg.errors import CatalogError, CommitStateUnknownException, In
 from tests.support.stack import java_errors as java
 from tests.support.stack.java_errors import JavaException, Kind, java_error
 
+pytestmark = pytest.mark.generated  # the kit enumerates the protocol
+
 
 @pytest.mark.parametrize(
     ("kind", "code", "type", "expected"),

@@ -18,6 +18,8 @@ from tests.support.stack.java_errors import (
 )
 from tests.support.stack.world import World, unique
 
+pytestmark = pytest.mark.generated  # the kit enumerates the protocol
+
 GONE = "newdb_gone"
 
 

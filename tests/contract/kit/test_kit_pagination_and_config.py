@@ -11,6 +11,8 @@ from tests.support.stack.java_client import JavaCatalog, raises
 from tests.support.stack.java_errors import BadRequestException, Kind, NoSuchWarehouseException, NotAuthorizedException
 from tests.support.stack.world import World
 
+pytestmark = pytest.mark.generated  # the kit enumerates the protocol
+
 _NS, _TABLE, _VIEW = "/v1/{prefix}/namespaces/{namespace}", "/tables/{table}", "/views/{view}"
 
 _WITHOUT_CONFIGURATION = {

@@ -32,6 +32,8 @@ from tests.support.stack.java_errors import (
 )
 from tests.support.stack.world import World, unique
 
+pytestmark = pytest.mark.generated  # the kit enumerates the protocol
+
 
 @pytest.fixture
 def table(catalog: JavaCatalog, ns: str) -> JavaTable:

@@ -38,6 +38,8 @@ from tests.support.stack.java_errors import (
 )
 from tests.support.stack.world import World
 
+pytestmark = pytest.mark.generated  # the kit enumerates the protocol
+
 # The columns of OTHER_SCHEMA as a client numbers them for a table with id and data.
 NEW_SCHEMA = schema(column(3, "some_id", "int"))
 NEWER_SCHEMA = schema(column(3, "another_id", "int"))

@@ -31,6 +31,8 @@ from tests.support.stack.java_errors import (
 )
 from tests.support.stack.world import World, unique
 
+pytestmark = pytest.mark.generated  # the kit enumerates the protocol
+
 TRINO = ("trino", "select * from ns.tbl")
 ANOTHER_SQL = ("spark", "select count(*) from ns.tbl")
 ANY_DIALECT = {"action": "set-properties", "updates": {"replace.drop-dialect.allowed": "true"}}
