@@ -27,7 +27,7 @@ _TABLES = {ObjectType.NAMESPACE: namespaces, **dict.fromkeys(TABULARS, tables)}
 
 
 class Protection(NamedTuple):
-    """Whether an object is protected, and the time at which this was last changed."""
+    """State if an object is protected, and when this was last changed."""
 
     protected: bool
     updated_at: datetime | None

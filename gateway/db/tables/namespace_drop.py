@@ -57,7 +57,7 @@ class Tabular(NamedTuple):
 
 
 class _Drop(NamedTuple):
-    """What an earlier drop requested for the files, and the last metadata file."""
+    """Hold the disposal of the files that an earlier drop requested, and the last metadata file."""
 
     entity_id: UUID
     files: str | None

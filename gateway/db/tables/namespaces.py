@@ -107,7 +107,7 @@ LOCKED_CHILDREN: Final = LOCKED.where(
 
 
 class Obstacles(NamedTuple):
-    """What prevents the deletion of a namespace.
+    """List the obstacles to the deletion of a namespace.
 
     It is `filled` if it contains something, and has `kept` objects if it contains dropped ones that can be restored.
     """

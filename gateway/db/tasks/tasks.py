@@ -68,7 +68,7 @@ class Payload(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Files(StrEnum):
-    """What to do with the files of a table after its permanent deletion."""
+    """Select the disposal of the files of a table after its permanent deletion."""
 
     PURGE = "purge"
     KEEP = "keep"

@@ -52,7 +52,7 @@ _OUTAGES = (DecisionEngineUnavailable, DatabaseUnavailable, CommitUnknown)
 
 
 class NewTuples(StrEnum):
-    """How tuples of new objects are written: in a shared call, in a call for each request, or under advisory locks."""
+    """Select how tuples of new objects are written: in a shared call, one call a request, or under advisory locks."""
 
     GROUPED = "grouped"
     SINGLE = "single"

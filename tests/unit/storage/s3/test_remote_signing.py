@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which key signs requests to S3 stores: never the warehouse's own where the store's checks are not known."""
+"""Test which key signs requests to S3 stores: never the warehouse's own where the store's checks are not known."""
 
 from __future__ import annotations
 
