@@ -28,9 +28,9 @@ from gateway.access.nouns.relations import Can
 from gateway.access.ports import Pin, Question
 from gateway.fga.cache import CachedRelationships
 from gateway.fga.client import FgaClient
+from gateway.fga.evaluation import Evaluation, HeldTuple, ModelRules
 from gateway.fga.model import StoreAndModel, push_model
 from gateway.fga.relationships import FgaRelationships
-from gateway.fga.row_authorizer import Evaluation, HeldTuple, ModelRules
 from gateway.fga.wire import Condition, FgaTuple
 from tests.support.rows.naive import Naive, Tuple, the_model
 from tests.support.servers.openfga_server import KEY, endpoint
