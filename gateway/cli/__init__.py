@@ -27,6 +27,7 @@ from gateway.cli.events import events
 from gateway.cli.login import login as log_in  # keeps the name `gateway.cli.login` for the module
 from gateway.cli.login import logout, token
 from gateway.cli.mapping_tables import mapping_table
+from gateway.cli.model_diff import model_diff
 from gateway.cli.models import model
 from gateway.cli.policies import init, policy
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
@@ -78,6 +79,9 @@ for _command in (
     warehouse,
 ):
     main.add_command(_command)
+
+
+model.add_command(model_diff)
 
 
 @main.command()

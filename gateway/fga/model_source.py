@@ -60,6 +60,16 @@ def checked_model(directory: Path) -> dict[str, Any]:
     return model
 
 
+def source_model(directory: Path) -> dict[str, Any]:
+    """Return the compiled model of `directory`, without the rules of this version: the model of another version may
+    break them.
+
+    Raises InvalidModel, and FileNotFoundError if the program `fga` is missing.
+    """
+    model: dict[str, Any] = without_origins(_compiled(_model_folder(directory)))
+    return model
+
+
 def run_model_tests(directory: Path) -> ModelTests:
     """Run `tests/*.fga.yaml` of the model in `directory`. A model without tests is an error.
 
