@@ -63,6 +63,7 @@ from gateway.features.principals import scim_tokens as provisioning_tokens
 from gateway.features.server import servers as bootstrap
 from gateway.features.tuples.reconcile import Comparison, ReportFinding
 from gateway.features.tuples.watch import run_delivery
+from gateway.fga.answer_checks import AnswerChecks
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady
 from gateway.fga.model_analysis import FollowedReaches
@@ -183,7 +184,8 @@ async def _assemble(
         warn_of_former_grants(database, fga, stack)
         await start_audit_tasks(settings, trust, metrics, health, stack, tracer)
         start_counting(settings, database, calls, stack)
-    kit = open_kit(settings, metrics, database, reads, door, delivery, server_id, stores, reaches, panel)
+    checks = AnswerChecks(fga, reaches, metrics.answer_disagreed)
+    kit = open_kit(settings, metrics, database, reads, door, delivery, server_id, stores, reaches, checks, panel)
     return build_services(settings, metrics, kit, health, identity, refused)
 
 

@@ -170,6 +170,14 @@ class RevocationPending(CatalogError, code=503):
     """The revocation is recorded but OpenFGA has not confirmed it yet. Delivery is retried."""
 
 
+class AnswerPending(CatalogError, code=503):
+    """A change of grants that concerns the answer has not reached OpenFGA yet."""
+
+
+class AnswerDisagreed(CatalogError, code=500):
+    """OpenFGA does not confirm an answer that was computed from the recorded grants. Only the log has the details."""
+
+
 @contextmanager
 def pending_during_outage(message: str) -> Iterator[None]:
     """Context manager. Raises RevocationPending if OpenFGA is down. The recorded revocation is delivered later."""

@@ -28,6 +28,7 @@ from gateway.db.tables.pending_files import PendingFiles
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.warehouses.read_pool import ReadPool
 from gateway.features.paging import Page, Paged, Place, place_of
+from gateway.fga.answer_checks import AnswerChecks
 from gateway.iceberg.limits import Limits
 from gateway.identity.delegated import DelegatedTokens
 from gateway.opa.bundle import SigningKey
@@ -52,6 +53,8 @@ class Kit:
     delivery: TupleDelivery
     reaches: ReachesInUse
     """Returns the grants that make an object visible in the current model."""
+    answer_checks: AnswerChecks
+    """Confirms answers about access with OpenFGA."""
     documents: Documents
     files: Files
     pending_files: PendingFiles
@@ -114,6 +117,7 @@ class UseCases:
         self._delivery = kit.delivery
         self._reaches = kit.reaches
         self._page_size = kit.page_size
+        self._answer_checks = kit.answer_checks
 
     def _page_of(self, request: Paged, read: Callable[[str], Place], *, most: int | None = None) -> Page[Place]:
         """Return the page that a request selects. `read` parses its page token. `most` replaces the maximum page size.

@@ -100,6 +100,11 @@ class Metrics:
             "Number of problems of data policies that could not be applied to a table as written.",
             registry=self._registry,
         )
+        self._answers_disagreed = Counter(
+            "lakegate_answers_disagreed",
+            "Number of answers about access that were not sent, because OpenFGA does not confirm them.",
+            registry=self._registry,
+        )
         self._decision_seconds = Histogram(
             "lakegate_decision_duration_seconds",
             "Seconds of one decision, by engine; 'total' is the whole decision with both engines.",
@@ -282,6 +287,10 @@ class Metrics:
     def policies_not_applied(self, count: int) -> None:
         """Count data policies that could not be applied as written."""
         self._policy_problems.inc(count)
+
+    def answer_disagreed(self) -> None:
+        """Count an answer about access that OpenFGA does not confirm."""
+        self._answers_disagreed.inc()
 
     def count_lookups(self, cache: str, *, hits: int, misses: int) -> None:
         """Count look-ups in a cache.

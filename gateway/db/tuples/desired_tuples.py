@@ -179,8 +179,8 @@ _FLAGGED = f"""
 
 _REASONS = ", ".join(f"'{privilege.value}'" for privilege in sorted(TRAVERSE_REASONS))
 
-# Unexpired grants of one of `_REASONS`, to the subject of `a`, on objects below the container of `a`.
-_BELOW = f"""
+#: Grants that give `traverse` to the subject of `a`: those on objects below the container of `a`, also ended ones.
+GRANTS_BELOW = f"""
     from grants g
     left join tables t on t.kind = case g.object_type when 'column' then 'table' else g.object_type end
         and t.id = case when g.object_type in ('table', 'view', 'generic_table') then g.object_id::uuid
@@ -203,9 +203,9 @@ _BELOW = f"""
 _TRAVERSED = f"""
     select e.ord, e.until from (
         select a.ord, a.endless, case when not a.endless then
-            (select max(g.expires_at) {_BELOW} and g.expires_at > clock_timestamp()) end as until
+            (select max(g.expires_at) {GRANTS_BELOW} and g.expires_at > clock_timestamp()) end as until
         from (
-            select a.*, exists (select 1 {_BELOW} and g.expires_at is null) as endless
+            select a.*, exists (select 1 {GRANTS_BELOW} and g.expires_at is null) as endless
             from derived a where {_ACTIVE}) a) e
     where e.endless or e.until is not null
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter

@@ -85,6 +85,16 @@ class HeldTuples:
             return held
 
 
+async def structure_above(
+    connection: AsyncConnection, objects: Sequence[ObjectKey]
+) -> tuple[list[TupleKey], dict[ObjectKey, Containers]]:
+    """Return (the edges above the objects with the managed access flags of their containers, the location of each
+    object).
+    """
+    placed = await containers_of(connection, objects)
+    return await _edges(connection, objects, placed), placed
+
+
 class _Grant(NamedTuple):
     principal_type: str
     principal_id: str

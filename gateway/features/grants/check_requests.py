@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Fact, Facts
 from gateway.access.management_errors import TooManyChecks
+from gateway.access.nouns.cards import ACTIONS
+from gateway.access.nouns.data_policy import DataPolicyRef
 from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.refs import (
     GenericTable,
@@ -25,6 +28,7 @@ from gateway.access.nouns.refs import (
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
 from gateway.access.nouns.server import ServerRef
+from gateway.access.nouns.tag import TagRef
 from gateway.access.operations.actions import Identity
 from gateway.access.operations.checks import (
     MAX_CHECKS,
@@ -117,15 +121,10 @@ def _check(
     runs_as_owner = _flag(fields, kind, "runs-as-owner") if kind == "view" else False
     append = _flag(fields, kind, "append") if kind == "table" else False
     applies_restrictions = _restrictions(fields, relation) if kind == "table" else False
-    try:
+    with _complete(f"operation.{kind}", kind):
         other = _view({**fields, "view": fields["name"]}, None) if kind == _TABULAR else None
         ref = _REFS[kind](fields, default_project_id)
-    except (KeyError, ValueError, TypeError, AttributeError):
-        raise BadRequestException(
-            f"`operation.{kind}` must identify one {kind} completely, by ids or by names."
-        ) from None
-    if fields:
-        raise BadRequestException(f"`operation.{kind}` has unknown fields: {', '.join(sorted(fields))}")
+    _refuse_unknown(f"operation.{kind}", fields)
     principal = None if identity is None else other_principal(principal_of(identity), caller)
     named = _named(ref.type, relation, facts)
     return Check(
@@ -139,6 +138,47 @@ def _check(
         append=append,
         applies_restrictions=applies_restrictions,
     )
+
+
+def parse_object(member: str, object: dict[str, dict[str, Any]], default_project_id: str | None) -> Ref:
+    """Return the reference in a member of a body, such as `{"table": {"warehouse-id": …, "table-id": …}}`.
+
+    Raise 400 if it is invalid; the message names the invalid part.
+    """
+    if len(object) != 1:
+        raise BadRequestException(f"`{member}` must have exactly one of these fields: {', '.join(_OBJECTS)}.")
+    ((kind, fields),) = object.items()
+    if kind not in _OBJECTS:
+        raise BadRequestException(f"`{member}` has the unknown field {kind!r}. Possible fields: {', '.join(_OBJECTS)}")
+    fields = dict(fields)
+    with _complete(f"{member}.{kind}", kind):
+        ref = _OBJECTS[kind](fields, default_project_id)
+    _refuse_unknown(f"{member}.{kind}", fields)
+    return ref
+
+
+def parse_action(action: str, type: ObjectType) -> Can:
+    """Return the relation of an action on objects of a type. Raises UnknownAction."""
+    relation, _ = _action(action)
+    if relation not in ACTIONS[type]:
+        raise UnknownAction(
+            f"The action {relation} does not apply to a {type}. Possible actions: {', '.join(sorted(ACTIONS[type]))}"
+        )
+    return relation
+
+
+@contextmanager
+def _complete(member: str, kind: str) -> Iterator[None]:
+    """Raise 400 if the block cannot read a reference."""
+    try:
+        yield
+    except (KeyError, ValueError, TypeError, AttributeError):
+        raise BadRequestException(f"`{member}` must identify one {kind} completely, by ids or by names.") from None
+
+
+def _refuse_unknown(member: str, fields: dict[str, Any]) -> None:
+    if fields:
+        raise BadRequestException(f"`{member}` has unknown fields: {', '.join(sorted(fields))}")
 
 
 def _flag(fields: dict[str, Any], kind: str, name: str) -> bool:
@@ -290,4 +330,11 @@ _REFS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {
     "generic-table": _generic_table,
     _TABULAR: _tabular,
     "role": _role,
+}
+
+#: The objects of answers about access: those of checks by one name, and tags and data policies.
+_OBJECTS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {
+    **{kind: read for kind, read in _REFS.items() if kind != _TABULAR},
+    "tag": lambda fields, _: TagRef(UUID(fields.pop("tag-id"))),
+    "data-policy": lambda fields, _: DataPolicyRef(UUID(fields.pop("data-policy-id"))),
 }

@@ -69,7 +69,7 @@ class GrantLists(UseCases):
         async with self._database.read() as connection:
             key = (await object_of(connection, operation, row, dropped=True)).key
             found = await grants.on_object(connection, key, of=operation.principal, after=page.after, limit=page.limit)
-            where = await _whereabouts(connection, [key])
+            where = await whereabouts(connection, [key])
         return _grant_list(found, where, page)
 
     async def on_columns(self, permit: Permit[ListTableColumnGrants]) -> GrantList:
@@ -86,7 +86,7 @@ class GrantLists(UseCases):
                 after=page.after,
                 limit=page.limit,
             )
-            where = await _whereabouts(connection, [_object(row) for row in found])
+            where = await whereabouts(connection, [_object(row) for row in found])
         return _grant_list(found, where, page)
 
     async def of_principal(self, permit: Permit[ListPrincipalGrants]) -> GrantList:
@@ -105,7 +105,7 @@ class GrantLists(UseCases):
                 after=page.after,
                 limit=page.limit,
             )
-            where = await _whereabouts(connection, [_object(row) for row in found])
+            where = await whereabouts(connection, [_object(row) for row in found])
         other = operation.principal is not None and about.type is PrincipalType.USER
         servers = not other or permit.holds(Can.READ_ASSIGNMENTS, ServerRef())
         return _grant_list(found, where, page, servers=servers)
@@ -117,7 +117,7 @@ class GrantLists(UseCases):
         page = self._page_of(operation, number(18))
         async with self._database.read() as connection:
             key = (await object_of(connection, operation, row, dropped=True)).key
-            where = await _whereabouts(connection, [key])
+            where = await whereabouts(connection, [key])
         read = partial(grants.history, on=key, principal=operation.principal, after=page.after, limit=page.limit)
         found = await self._reads.run(read)
         return GrantHistory(
@@ -125,7 +125,7 @@ class GrantLists(UseCases):
                 EndedGrant(
                     privilege=row.privilege,
                     principal=principal_answer(row.principal_type, row.principal_id),
-                    resource=_resource(_object(row), where),
+                    resource=resource_of(_object(row), where),
                     created_at=row.granted_at,
                     granted_by=row.granted_by,
                     reason=row.reason,
@@ -167,7 +167,7 @@ class GrantLists(UseCases):
 
 
 @dataclass(frozen=True, slots=True)
-class _Where:
+class Whereabouts:
     """The containers of the objects in a list of grants, and the names of the columns among these objects."""
 
     object_locations: Mapping[ObjectKey, ObjectLocation]
@@ -175,7 +175,8 @@ class _Where:
     """(name, is_current), as returned by `Columns.name_of`."""
 
 
-async def _whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> _Where:
+async def whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> Whereabouts:
+    """Return the containers of these objects, and the names of the columns among them."""
     hypothetical: dict[UUID, list[ObjectKey]] = {}
     for key in keys:
         if key.type is ObjectType.COLUMN:
@@ -187,16 +188,16 @@ async def _whereabouts(connection: Connection, keys: Sequence[ObjectKey]) -> _Wh
         for id, excerpt in excerpts.items():
             columns_there = known_columns(excerpt)
             known |= {key: columns_there.name_of(field_of(key)) for key in hypothetical[id]}
-    return _Where(await object_locations(connection, keys), known)
+    return Whereabouts(await object_locations(connection, keys), known)
 
 
-def _grant_list(rows: Sequence[GrantRow], where: _Where, page: Page[UUID], *, servers: bool = True) -> GrantList:
+def _grant_list(rows: Sequence[GrantRow], where: Whereabouts, page: Page[UUID], *, servers: bool = True) -> GrantList:
     return GrantList(
         grants=[
             Grant(
                 privilege=row.privilege,
                 principal=principal_answer(row.principal_type, row.principal_id),
-                resource=_resource(_object(row), where),
+                resource=resource_of(_object(row), where),
                 created_at=row.granted_at,
                 granted_by=row.granted_by,
                 recognized=row.privilege in _KNOWN,
@@ -222,7 +223,8 @@ def _object(row: Any) -> ObjectKey:
     return ObjectKey(ObjectType(row.object_type), row.object_id)
 
 
-def _resource(key: ObjectKey, where: _Where) -> GrantedOn:
+def resource_of(key: ObjectKey, where: Whereabouts) -> GrantedOn:
+    """Return the object in the form of a response."""
     object_location = where.object_locations.get(key, ObjectLocation())
     if key.type is ObjectType.COLUMN:
         table = table_of(key)

@@ -23,6 +23,7 @@ from gateway.access.nouns.server import UserRef
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
     actions,
+    answer_lists,
     change_tickets,
     checks,
     credentials,
@@ -692,6 +693,20 @@ def _checks() -> list[Example]:
                 ],
                 "delegated": True,
             },
+        ),
+        *_answers(),
+    ]
+
+
+def _answers() -> list[Example]:
+    about = {"table": {"warehouse-id": str(world.WAREHOUSE_ID), "namespace": ["sales", "eu"], "table": "orders"}}
+    body = {"action": "read_data", "object": about}
+    return [
+        Example("who can", answer_lists.WhoCan(world.TABLE, Can.READ_DATA), body=body),
+        Example(
+            "who can, in a role",
+            answer_lists.WhoCan(world.TABLE, Can.READ_DATA, expand=world.ROLE_ID),
+            body={**body, "expand": str(world.ROLE_ID)},
         ),
     ]
 

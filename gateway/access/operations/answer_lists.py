@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that list the principals that may take an action, and what a principal may do, with the reasons.
+
+An answer is complete, or the request fails. Facts that the caller may not read appear as another grant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.bodies import Answer, StrictRequest
+from gateway.access.demand import Demand, Facts
+from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.role import RoleRef
+from gateway.access.operation import QuestionOperation
+from gateway.access.operations.grants import GrantedOn, GrantedTo
+
+#: The largest page, and the page without a size.
+MAX_ROWS = 1000
+DEFAULT_ROWS = 100
+
+PageRows = Annotated[int, msgspec.Meta(ge=1)]
+
+
+@dataclass(frozen=True)
+class WhoCan(QuestionOperation):
+    """List the principals that may take an action on an object, with the reason and the end of each.
+
+    With `expand`, list the direct members of this role that may. The caller must be able to read the assignments of the
+    object, and of the role.
+    """
+
+    endpoint: ClassVar[str] = "POST /management/v1/access/who-can"
+    on: Ref
+    action: Can
+    expand: UUID | None = None
+    page_token: str | None = None
+    page_size: int | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        role = () if self.expand is None else (Demand(Can.READ_ASSIGNMENTS, RoleRef(self.expand)),)
+        return (Demand(Can.READ_ASSIGNMENTS, self.on), *role)
+
+    def facts(self) -> Facts:
+        return {"action": self.action.value}
+
+    def audit_details(self) -> Mapping[str, str]:
+        role = {} if self.expand is None else {"expanded_role": str(self.expand)}
+        return {"asked_action": self.action.value, **role}
+
+
+class WhoCanRequest(StrictRequest, frozen=True):
+    """Request of `POST /access/who-can`.
+
+    `action` and `object` are as in `POST /permissions/check`, such as `"read_data"` and `{"table": {"warehouse-id": …,
+    "table-id": …}}`. `expand` is a role of the answer, whose members are listed instead.
+    """
+
+    action: str
+    object: dict[str, dict[str, Any]]
+    expand: UUID | None = None
+    page_token: str | None = None
+    page_size: PageRows | None = None
+
+
+class Fact(Answer, frozen=True, omit_defaults=True):
+    """A fact behind a row.
+
+    `grant` is a grant on an object, `membership` one on a role, `contents` a grant on an object inside of the resource.
+    `another grant` stands for all facts of a reason that contains one which the caller may not read.
+    """
+
+    fact: Literal["grant", "membership", "contents", "another grant"]
+    privilege: str | None = None
+    principal: GrantedTo | None = None
+    resource: GrantedOn | None = None
+    granted_by: str | None = None
+    created_at: datetime | None = None
+    reason: str | None = None
+    expires_at: datetime | None = None
+
+
+class AnswerRow(Answer, frozen=True, omit_defaults=True, kw_only=True):
+    """The common members of rows.
+
+    `reason` are facts that together give the right: without any of them, this reason does not. `end` is the time after
+    which the right does not hold by this reason; without it there is no end, unless `end-hidden` is true.
+    """
+
+    reason: list[Fact]
+    end: datetime | None = None
+    end_hidden: bool = False
+
+
+class WhoCanRow(AnswerRow, frozen=True, omit_defaults=True, kw_only=True):
+    """A principal that may take the action. `resource` is the highest object at which the reason lies, absent if the
+    caller may not read the reason. A role can be expanded.
+    """
+
+    principal: GrantedTo
+    resource: GrantedOn | None = None
+    expandable: bool = False
+
+
+class AccessAnswer(Answer, frozen=True, omit_defaults=True, kw_only=True):
+    """The common members of answers.
+
+    `as-of` is the time of the answer by the database's clock. `staleness-seconds` is the age of its facts at that time:
+    0, because they are read on the primary database. `revision` is that of the server's rights, `warehouse-revision`
+    that of the rights in the object's warehouse, `model-id` that of the relationship model. `token-groups-known` is
+    false, because only a token states the roles that a user has by groups.
+    """
+
+    as_of: datetime
+    revision: UUID
+    warehouse_revision: UUID | None = None
+    model_id: str
+    staleness_seconds: int
+    token_groups_known: bool
+    next_page_token: str | None = None
+
+
+class WhoCanAnswer(AccessAnswer, frozen=True, kw_only=True):
+    """Response of `POST /access/who-can`: roles first, each kind in the order of the ids."""
+
+    rows: list[WhoCanRow]

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Confirm an answer with OpenFGA before it is sent. An answer that OpenFGA does not confirm is an error."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeVar
+
+import structlog
+
+from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.access.management_errors import AnswerDisagreed, AnswerPending
+from gateway.access.nouns.authz_errors import unavailable
+from gateway.access.nouns.refs import ObjectKey
+from gateway.db.answers.path_grants import is_pending
+from gateway.features.kit import UseCases
+from gateway.fga.answer_checks import AnswerCheck
+from gateway.fga.evaluation import UnknownRule
+
+_log = structlog.get_logger("answers")
+
+#: Pauses, in seconds, before an answer is computed again. A change between the read of the rows and the checks is no
+#: disagreement.
+_PAUSES: Final = (0.05, 0.5)
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Unconfirmed:
+    """The checks behind an answer, and their expected results.
+
+    `objects` are those on which tuples matter. A change of one of them that OpenFGA has not received explains a
+    different result.
+    """
+
+    now: datetime
+    checks: Sequence[AnswerCheck]
+    expected: Sequence[bool]
+    objects: Sequence[ObjectKey]
+
+
+@contextmanager
+def deciding() -> Iterator[None]:
+    """Context manager. Raises the refusal of an outage if the block cannot read or evaluate the model."""
+    try:
+        yield
+    except (DecisionEngineUnavailable, UnknownRule) as outage:
+        raise unavailable(catalog_mutation=False) from outage
+
+
+class Confirming(UseCases):
+    """Base class of use cases whose answers OpenFGA confirms."""
+
+    async def _confirmed(self, compute: Callable[[], Awaitable[tuple[Answer, Unconfirmed]]]) -> Answer:
+        """Return the answer that `compute` returns, once OpenFGA confirms it.
+
+        Raises AnswerPending if OpenFGA has not received a change that concerns the answer, and AnswerDisagreed if
+        nothing explains the difference.
+        """
+        pending = False
+        for pause in (*_PAUSES, None):
+            answer, unconfirmed = await compute()
+            with deciding():
+                found = await self._answer_checks.ask(unconfirmed.checks, now=unconfirmed.now)
+            wrong = [
+                check
+                for check, yes, expected in zip(unconfirmed.checks, found, unconfirmed.expected, strict=True)
+                if yes != expected
+            ]
+            if not wrong:
+                return answer
+            async with self._database.read() as connection:
+                principals = list(dict.fromkeys(each.principal for each in wrong))
+                pending = await is_pending(connection, principals, unconfirmed.objects)
+            if pause is not None:
+                await asyncio.sleep(pause)
+        if pending:
+            raise AnswerPending(
+                "A change of grants that concerns this answer has not reached OpenFGA yet. Send the request again."
+            )
+        self._answer_checks.count_disagreement()
+        _log.error(
+            "answer.disagreed",
+            relation=wrong[0].relation,
+            on=f"{wrong[0].object.type}:{wrong[0].object.id}",
+            principal=f"{wrong[0].principal.type}:{wrong[0].principal.id}",
+            differences=len(wrong),
+        )
+        raise AnswerDisagreed(
+            "OpenFGA does not confirm this answer, so it was not sent. An administrator finds the difference with "
+            "`lakegate reconcile`."
+        )

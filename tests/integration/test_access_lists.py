@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of access equal single checks: random grants, nested roles, expiries, flags and models, in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from gateway.access.nouns.cards import ACTIONS
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db.answers.path_grants import roles_below
+from gateway.db.engine.database import Database
+from gateway.features.answers.listed_principals import AskedObject, Asker, Listing
+from gateway.features.answers.who_can import listed
+from gateway.fga.answer_checks import ActiveModel
+from gateway.fga.evaluation import ModelRules
+from gateway.fga.model_analysis import ParsedModel
+from gateway.fga.relationships import object_name
+from tests.support.rows.access_worlds import AccessWorld, model_variants, name_of
+from tests.support.rows.parts import Parts
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+SEEDS = 4
+VARIANTS = model_variants()
+
+
+@pytest.fixture
+async def database(parts: Parts) -> AsyncIterator[Database]:
+    database = Database(parts.database_url, pool_size=2, acquire_timeout=10)
+    yield database
+    await database.close()
+
+
+class Questions:
+    """The questions of one caller about a world, which may read the assignments of some objects only."""
+
+    def __init__(
+        self, connection: AsyncConnection, world: AccessWorld, model: dict[str, Any], readable: frozenset[ObjectKey]
+    ) -> None:
+        self._connection = connection
+        self._world = world
+        self._model = ActiveModel("model", ModelRules(model), ParsedModel(model))
+        self._readable = readable
+
+    async def rows(
+        self, key: ObjectKey, relation: str, *, expand: str | None = None, page_size: int = 3
+    ) -> dict[Principal, object]:
+        """Return the rows of all pages, each with its reason."""
+        connection, token = self._connection, None
+        found: dict[Principal, object] = {}
+        while True:
+            asked = await AskedObject.read(connection, key, relation, self._model, self._world.now)
+            below = await roles_below(connection, asked.candidates(), now=self._world.now)
+            roles = [ObjectKey(ObjectType.ROLE, each) for each in below]
+            opaque = [each.id for each in roles if each not in self._readable]
+            asker = Asker(self._readable, frozenset(each for each in roles if each in self._readable))
+            listing = Listing(asked, asker, expanded=expand is not None)
+            role = None if expand is None else UUID(expand)
+            page, token = await listed(connection, listing, opaque, expand=role, page_token=token, page_size=page_size)
+            assert len(page) <= page_size
+            for each in page:
+                assert each not in found, "a principal is on two pages"
+                reason, _ = listing.rows[each]
+                found[each] = (reason.object, reason.end, reason.end_hidden, reason.holdings)
+            if token is None:
+                return found
+
+    async def users(self, key: ObjectKey, relation: str) -> set[Principal]:
+        """Return the users of the rows and of all roles that the caller can expand."""
+        left, seen, users = [*await self.rows(key, relation)], set[Principal](), set[Principal]()
+        while left:
+            each = left.pop()
+            if each.type is PrincipalType.USER:
+                users.add(each)
+            elif each not in seen and ObjectKey(ObjectType.ROLE, each.id) in self._readable:
+                seen.add(each)
+                left += await self.rows(key, relation, expand=each.id)
+        return users
+
+
+def _questions(world: AccessWorld, variant: str) -> list[tuple[ObjectKey, str]]:
+    """Return some questions: always the ones that the variants of the model change."""
+    table, inner = world.rows.objects["table"], world.rows.objects["inner"]
+    some = [(table, "can_read_data"), (inner, "can_get_metadata"), (table, "can_read_columns")]
+    if variant == "shipped":
+        for name in ("table", "inner", "warehouse", "project", "server", "role"):
+            key = world.rows.objects[name]
+            some += [(key, each.value) for each in world.chance.sample(sorted(ACTIONS[key.type]), 3)]
+    return some
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+async def test_listed_users_and_roles_are_those_of_single_checks(database: Database, variant: str) -> None:
+    yes = 0
+    for seed in range(SEEDS):
+        world = AccessWorld(seed)
+        async with database.transaction() as connection:
+            await world.insert(connection)
+            naive = await world.naive(connection, VARIANTS[variant])
+            everything = frozenset([*world.objects, *world.role_keys])
+            some = frozenset(each for each in everything if world.chance.random() < 0.5)
+            for key, relation in _questions(world, variant):
+                holding = {each for each in world.principals if naive.holds(name_of(each), relation, object_name(key))}
+                for readable in (everything, some):
+                    asked = Questions(connection, world, VARIANTS[variant], readable)
+                    rows = await asked.rows(key, relation)
+                    assert set(rows) <= holding, (seed, key, relation)
+                    users = await asked.users(key, relation)
+                    expected = {each for each in holding if each.type is PrincipalType.USER}
+                    # A role whose members the caller may not read has rows for its members instead.
+                    assert users == expected, (seed, key, relation, readable == everything)
+                    yes += len(users)
+    assert yes > SEEDS
