@@ -291,6 +291,34 @@ class TicketNotPending(CatalogError, code=409):
     """The ticket is decided, used or expired already."""
 
 
+class AccessRequestNotOpen(CatalogError, code=409):
+    """The access request is in another state than the request needs: decided, withdrawn, expired or ended."""
+
+
+class AccessRequestAlreadyOpen(CatalogError, code=409):
+    """The caller has a pending request for the same privileges on the same object."""
+
+
+class AccessAlreadyGranted(CatalogError, code=409):
+    """The approver already granted a privilege of the request to the requester, for as long or longer."""
+
+
+class TooManyAccessRequests(CatalogError, code=409):
+    """The caller has, or the object has, the largest allowed number of pending access requests."""
+
+
+class AccessReminderTooEarly(CatalogError, code=409):
+    """The request is too new for a reminder, or its last reminder is."""
+
+
+class AccessRequestInvalid(CatalogError, code=400):
+    """The access request names an object in a wrong form, or asks for more than the server allows."""
+
+
+class OwnAccessRequestForbidden(ForbiddenException):
+    """The caller made the request itself, so another principal has to decide about it."""
+
+
 class EngineProbeNotOpen(CatalogError, code=409):
     """The engine probe is finished, expired, replaced or unknown."""
 

@@ -12,6 +12,7 @@ from gateway.access.actor import Actor, provisioner_of
 from gateway.access.door.door import Door
 from gateway.access.door.list_visibility import ReachesInUse
 from gateway.access.nouns.warehouse_names import WarehouseNames
+from gateway.access.operations.access_request_bodies import AccessRequestRules
 from gateway.api.authentication import Authentication
 from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
@@ -35,6 +36,7 @@ from gateway.identity import provisioning
 from gateway.identity.errors import AuthenticationFailed, Refusal
 from gateway.identity.tokens import VerifiedToken
 from gateway.settings import Settings
+from gateway.settings.sections import AccessRequests
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from gateway.vending.remote_signing import RemoteSigner
@@ -98,6 +100,7 @@ def open_kit(
         skip_storage_validation=settings.skip_storage_validation,
         idempotency_seconds=once.lifetime if once.enabled else None,
         ticket_lifetime=settings.change_tickets.lifetime,
+        access_rules=access_rules(settings.access_requests),
         canary_keep=settings.canary.keep(),
         probe_valid_days=settings.engine_probes.valid_days,
         sinks=settings.events.sink_names(),
@@ -107,6 +110,18 @@ def open_kit(
         },
         sole_provider=providers[0] if len(providers) == 1 else None,
         protected_view_properties=owner_properties(settings.trusted_engines),
+    )
+
+
+def access_rules(settings: AccessRequests) -> AccessRequestRules:
+    """Return the limits of access requests. A longest duration below the default one limits that too."""
+    return AccessRequestRules(
+        default_duration=min(settings.default_duration, settings.longest_duration),
+        longest_duration=settings.longest_duration,
+        lifetime=settings.lifetime,
+        reminder_interval=settings.reminder_interval,
+        per_principal=settings.per_principal,
+        per_object=settings.per_object,
     )
 
 

@@ -20,6 +20,7 @@ from gateway.access.door.permit import Permit
 from gateway.access.door.request_context import RequestContext
 from gateway.access.engine_probes import ProbeRules
 from gateway.access.operation import Operation
+from gateway.access.operations.access_request_bodies import AccessRequestRules
 from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.engine.advisory_locks import AdvisoryLocks
 from gateway.db.engine.database import Database
@@ -94,6 +95,8 @@ class Kit:
     """The lifetime of idempotency keys; None if they are disabled."""
     ticket_lifetime: float
     """The time in seconds after which the ticket of a change expires."""
+    access_rules: AccessRequestRules
+    """The limits of access requests."""
     canary_keep: timedelta
     probe_valid_days: float
     sinks: tuple[str, ...]

@@ -41,6 +41,7 @@ from gateway.settings.process_environment import state_directory as state_direct
 from gateway.settings.process_environment import tool_environment as tool_environment
 from gateway.settings.process_environment import variable as variable
 from gateway.settings.sections import (
+    AccessRequests,
     ChangeTickets,
     Count,
     Drift,
@@ -183,6 +184,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     drift: Drift = Drift()
     limits: Limits = Limits()
     change_tickets: ChangeTickets = ChangeTickets()
+    access_requests: AccessRequests = AccessRequests()
     bound_tokens: BoundTokens = BoundTokens()
     engine_probes: EngineProbes = EngineProbes()
     embedded: Embedded = Embedded()

@@ -218,6 +218,23 @@ class ChangeTickets(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
+class AccessRequests(msgspec.Struct, frozen=True, kw_only=True):
+    """Access requests: users request privileges, and principals that may grant them decide."""
+
+    default_duration: Annotated[int, Meta(ge=60, le=31536000, extra=SECONDS)] = 604_800
+    """Time in seconds for which a requested access is granted if the request states none."""
+    longest_duration: Annotated[int, Meta(ge=60, le=31536000, extra=SECONDS)] = 7_776_000
+    """The longest time in seconds for which access can be requested."""
+    lifetime: Annotated[float, Meta(ge=60, le=31536000, extra=SECONDS)] = 1_209_600.0
+    """Time in seconds for which a request waits for a decision. After it, the request expires."""
+    reminder_interval: Annotated[float, Meta(ge=0, le=31536000, extra=SECONDS)] = 86_400.0
+    """The shortest time in seconds between two reminders of one request."""
+    per_principal: Annotated[int, Meta(ge=1, le=10000)] = 50
+    """Maximum number of pending requests of one user."""
+    per_object: Annotated[int, Meta(ge=1, le=10000)] = 200
+    """Maximum number of pending requests on one object."""
+
+
 class Canary(msgspec.Struct, frozen=True, kw_only=True):
     """The canary: attempts on the live stores to leave the scope of vended credentials."""
 

@@ -53,6 +53,11 @@ NOT_OF_THE_REQUEST = {
         "for use cases: rows of the permit, and what they have just made"
     ),
     "features.tables.tabular_creation.refuse_taken_name": "for use cases: rows of the permit, and the requested name",
+    **dict.fromkeys(
+        (f"features.access_requests.deciders.Deciders.{name}" for name in ("readable", "grantable", "find")),
+        "for use cases: the request that their operation names, or rows that they have read",
+    ),
+    "features.grants.grants.Grants.change_for_request": "for use cases: how their transaction marks the request",
     "features.contents.lists.Lists.answer": "for use cases: the type of object that their operation lists",
     "features.contents.lists.Lists.namespaces": "for use cases: rows of the permit",
     "features.contents.lists.Lists.tabulars": "for use cases: rows of the permit, and the type of object",

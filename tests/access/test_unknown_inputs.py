@@ -32,6 +32,7 @@ from tests.support.door.world import request_context
 #: Modules of operations whose bodies all give, limit or select something.
 STRICT_MODULES = frozenset(
     {
+        "access_requests",
         "change_tickets",
         "data_policies",
         "engine_probes",

@@ -40,7 +40,7 @@ _REFERENCE: Final = "#/$defs/{name}"
 #: relationship model.
 _OBJECTS: Final = (
     *(type.value for type in ObjectType if type is not ObjectType.COLUMN),
-    "scim_user", "scim_group", "authorization_model",
+    "access_request", "scim_user", "scim_group", "authorization_model",
 )  # fmt: skip
 
 _TEXT: Final[dict[str, Any]] = {"type": "string", "minLength": 1}

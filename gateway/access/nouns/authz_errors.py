@@ -77,6 +77,10 @@ class TicketNotFound(CatalogError, code=404):
     """The ticket does not exist, or the caller may not see it."""
 
 
+class AccessRequestNotFound(CatalogError, code=404):
+    """The access request does not exist, or the caller may not see it."""
+
+
 class InvalidAssumeRoleId(CatalogError, code=400):
     """The role to act as does not exist, or the caller may not see it."""
 
@@ -117,6 +121,11 @@ def task_not_found(id: UUID) -> TaskNotFound:
 def ticket_not_found(id: UUID) -> TicketNotFound:
     """Return the response for a ticket that does not exist, or that the caller may not see."""
     return TicketNotFound(f"Ticket does not exist: {id}")
+
+
+def access_request_not_found(id: UUID) -> AccessRequestNotFound:
+    """Return the response for an access request that does not exist, or that the caller may not see."""
+    return AccessRequestNotFound(f"Access request does not exist: {id}")
 
 
 def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:

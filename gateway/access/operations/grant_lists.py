@@ -15,7 +15,7 @@ from uuid import UUID
 
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
-from gateway.access.nouns.cards import VISIBLE_BY
+from gateway.access.nouns.cards import CARDS, VISIBLE_BY
 from gateway.access.nouns.families import (
     IN_PROJECTS,
     KEPT_TABULARS,
@@ -26,7 +26,7 @@ from gateway.access.nouns.families import (
     declare_for_each,
 )
 from gateway.access.nouns.privileges import Privilege
-from gateway.access.nouns.refs import Ref, TableRef
+from gateway.access.nouns.refs import ObjectType, Ref, TableRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
 from gateway.access.nouns.server import ServerRef
@@ -159,6 +159,12 @@ CHANGE_GRANTS: tuple[type[ChangeGrants], ...] = declare_for_each(
     endpoint="POST /management/v1/{path}/grants",
     doc="Grant and revoke privileges on {words}. Existing grants stay as they are.",
 )
+
+
+def change_grants_on(kind: ObjectType) -> type[ChangeGrants]:
+    """Return the operation that changes the grants on an object of this type, a column excepted."""
+    name = f"Change{CARDS[kind].words.title().replace(' ', '')}Grants"
+    return next(each for each in CHANGE_GRANTS if each.__name__ == name)
 
 
 _AT = "warehouse/{warehouse_id}/table/{table_id}/columns"

@@ -146,14 +146,27 @@ _LOCK = text("select pg_advisory_xact_lock(hashtextextended(:name, 7))")
 
 
 async def revoke(
-    connection: AsyncConnection, *, privilege: Privilege, principal: Principal, on: ObjectKey, by: str
+    connection: AsyncConnection,
+    *,
+    privilege: Privilege,
+    principal: Principal,
+    on: ObjectKey,
+    by: str,
+    granted_for: str | None = None,
 ) -> bool:
-    """Revoke a grant, whichever principals made it. Return False if none was live."""
+    """Revoke a grant, whichever principals made it. Return False if none was live.
+
+    With `granted_for`, revoke only grants with this reason.
+    """
     where = (
         "g.privilege = :privilege and g.principal_type = :principal_type and g.principal_id = :principal_id "
         "and g.object_type = :object_type and g.object_id = :object_id"
     )
-    gone = await end(connection, where, _key(privilege, principal, on), end_reason=Ended.REVOKED, by=by)
+    values: dict[str, str] = _key(privilege, principal, on)
+    if granted_for is not None:
+        where += " and g.reason = :granted_for"
+        values["granted_for"] = granted_for
+    gone = await end(connection, where, values, end_reason=Ended.REVOKED, by=by)
     return any(row.live for row in gone)
 
 

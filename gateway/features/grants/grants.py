@@ -3,35 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
+from typing import Final
 from uuid import UUID
 
-from gateway.access.delegate_grants import limits_text
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
     InvalidGrantExpiry,
-    TupleAlreadyExists,
     TupleNotFound,
     pending_during_outage,
     require_remaining_admin,
 )
-from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.project import ResolvedProject
 from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, field_of
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.resolved import (
-    ResolvedGenericTable,
-    ResolvedNamespace,
-    ResolvedTable,
-    ResolvedView,
-    ResolvedWarehouse,
-    warehouse_of,
-)
 from gateway.access.operation import Operation
+from gateway.access.operations.access_requests import ApproveAccessRequest, EndAccess
 from gateway.access.operations.grant_lists import (
     ChangeColumnGrants,
     ChangeGrants,
@@ -48,22 +40,39 @@ from gateway.access.operations.grants import (
     WritingGrants,
 )
 from gateway.access.operations.roles import ChangeRoleMembers
-from gateway.access.tuples import PrincipalType, TupleKey
+from gateway.access.tuples import PrincipalType
 from gateway.db.engine.database import Connection, retry_serialization
 from gateway.db.grants import grants
-from gateway.db.policies import data_policy_bindings
 from gateway.db.principals.role_nesting import administers_server
 from gateway.db.principals.users import guard_last_admin
-from gateway.db.tables import tables
-from gateway.db.tuples import grant_writes, outbox
-from gateway.db.tuples.desired_tuples import Containers, containers_of, following
+from gateway.db.tuples import outbox
 from gateway.db.tuples.outbox import Pending
-from gateway.features.grants.columns import GrantObject, object_of, refuse_another_column
+from gateway.features.grants import grant_recording as recording
+from gateway.features.grants.columns import GrantObject, object_of
 from gateway.features.grants.grant_lists import limits_of_row
 from gateway.features.grants.grant_requests import LAST_END, require_future
 from gateway.features.grants.role_guards import refuse_leaving, refuse_members, restricting
 from gateway.features.kit import UseCases
 from gateway.iceberg.errors import CatalogError
+
+
+async def _mark_nothing(_: Connection) -> None:
+    """Mark no request, because the change of grants belongs to none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedChange:
+    """The part of an access request in a change of grants.
+
+    `mark` records the decision in the transaction of the change. `granted_for` is the reason of the grants to revoke,
+    None for every reason.
+    """
+
+    mark: Callable[[Connection], Awaitable[None]]
+    granted_for: str | None = None
+
+
+_NOT_REQUESTED: Final = RequestedChange(_mark_nothing)
 
 
 class Grants(UseCases):
@@ -110,6 +119,15 @@ class Grants(UseCases):
         """
         await self._apply(permit, permit.operation, strict=False)
 
+    async def change_for_request(
+        self, permit: Permit[ApproveAccessRequest | EndAccess], change: RequestedChange
+    ) -> None:
+        """Grant the privileges of an access request, or revoke its grants, in the transaction that marks the request.
+
+        Raises the errors of `change`, and those of the function that marks the request.
+        """
+        await self._apply(permit, permit.operation.change, strict=False, requested=change)
+
     async def exempts_caller(self, permit: Permit[WriteAssignments | ChangeGrants]) -> bool:
         """Return True if an admitted change grants `exempt`, and the caller holds it afterwards, including through a
         role.
@@ -126,7 +144,14 @@ class Grants(UseCases):
         except CatalogError:
             return False
 
-    async def _apply(self, permit: Permit[Operation], change: WritingGrants, *, strict: bool) -> None:
+    async def _apply(
+        self,
+        permit: Permit[Operation],
+        change: WritingGrants,
+        *,
+        strict: bool,
+        requested: RequestedChange = _NOT_REQUESTED,
+    ) -> None:
         """Apply a change of grants and respond when it is in force.
 
         With `strict`, it is an error if a new grant exists already or a revoked one does not. Without `strict`, their
@@ -142,7 +167,9 @@ class Grants(UseCases):
         await self._refuse_longer_expiry(permit, change.writes)
         try:
             with require_remaining_admin():
-                given, lost = await retry_serialization(lambda: self._record(permit, change, row, on, strict=strict))
+                given, lost = await retry_serialization(
+                    lambda: self._record(permit, change, row, on, strict=strict, requested=requested)
+                )
         except TupleNotFound:
             # If a client repeats a revocation after a 503, this waits for delivery: "does not exist" must not come
             # before the revocation is in force.
@@ -158,6 +185,7 @@ class Grants(UseCases):
         on: GrantObject,
         *,
         strict: bool,
+        requested: RequestedChange,
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         """Write rows and outbox in one transaction. Return (pending grants, pending revocations).
 
@@ -171,17 +199,18 @@ class Grants(UseCases):
             _guard_last_admin(connection, key, change),
             refuse_leaving(connection, permit.actor, may, concerned=change.takes_away and key.type is ObjectType.ROLE),
         ):
-            place = await _lock(connection, key, row, change)
-            new = await _record_new(connection, key, place, change, by)
+            place = await recording.lock(connection, key, row, change)
+            await requested.mark(connection)
+            new = await recording.record_new(connection, key, place, change, by)
             if new is not None:
                 return new, ()
             await refuse_members(connection, key, change.writes, may)
-            await _revoke(connection, on, change.deletes, by, strict=strict)
-            shortened = await _grant(connection, key, change.writes, by, strict=strict)
+            await recording.revoke(connection, on, change.deletes, by, strict=strict, granted_for=requested.granted_for)
+            shortened = await recording.grant(connection, key, change.writes, by, strict=strict)
             # New subjects of a policy, and new members of a role that is a subject, must be restricted before the
             # response is sent.
             less = [*change.deletes, *shortened, *await restricting(connection, key, change.writes)]
-            return await _enqueue(connection, key, place, change.writes, less)
+            return await recording.enqueue(connection, key, place, change.writes, less)
 
     async def _refuse_longer_expiry(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
         """Raise InvalidGrantExpiry if the caller extends its own right beyond the expiry of its right to grant it.
@@ -232,131 +261,6 @@ def _guard_last_admin(
     if change.takes_away and on.type is ObjectType.ROLE:
         return guard_last_admin(connection, concerned=partial(administers_server, connection, on.id))
     return guard_last_admin(connection) if change.takes_away and on.type is ObjectType.SERVER else nullcontext()
-
-
-async def _lock(connection: Connection, key: ObjectKey, row: Resolved, change: WritingGrants) -> Containers:
-    """Lock the object for a change of its grants and return its place. Raises the 404 of an absent object.
-
-    On a dropped object that can be restored, grants may be revoked but not added. The lock serializes changes of one
-    object's grants. Without it, two requests with different orders could deadlock. The containers are locked before any
-    grant row changes. A namespace move also locks namespaces before grants, so the two cannot deadlock. For grants on a
-    data policy, the warehouses in which it is bound get a new revision, which locks their rows.
-    """
-    kept = not change.writes
-    above: Sequence[ObjectKey] | None = await grant_writes.lock_object(connection, key, kept=kept)
-    if above is None:
-        await grants.lock_object(connection, key)
-        if not await grants.lock_object_shared(connection, key, kept=kept):
-            raise not_found(change.on)
-        above = await _reread_containers(connection, row)
-    if key.type is ObjectType.DATA_POLICY:
-        await data_policy_bindings.touch_warehouses(connection, UUID(key.id))
-    warehouse = warehouse_of(row)
-    return Containers(None if warehouse is None else warehouse.id, tuple(above))
-
-
-async def _reread_containers(connection: Connection, row: Resolved) -> Sequence[ObjectKey]:
-    """Read the containers of the object again under its lock, because it may have been renamed or moved since
-    resolution.
-    """
-    match row:
-        case ResolvedTable(id=id) | ResolvedView(id=id) | ResolvedGenericTable(id=id):
-            return await tables.containers(connection, id)
-        case ResolvedNamespace():
-            return (await containers_of(connection, [row.key]))[row.key].above
-        case ResolvedWarehouse(project_id=project_id):
-            return [ObjectKey(ObjectType.PROJECT, project_id)]
-        case _:
-            return []
-
-
-async def _record_new(
-    connection: Connection, on: ObjectKey, place: Containers, change: WritingGrants, by: str
-) -> list[Pending] | None:
-    """Record a change that only adds grants, in one statement. Return the keys of their tuples. Return None for
-    another change.
-
-    Return None also for grants on roles and on the server (they have further rules) and for new subjects of policies.
-    """
-    if not change.writes or change.deletes or on.type in (ObjectType.ROLE, ObjectType.SERVER):
-        return None
-    if any(each.privilege is Privilege.SUBJECT for each in change.writes):
-        return None
-    entries = dict.fromkeys(
-        grant_writes.NewGrant(each.privilege, each.principal, each.reason, each.expires_at, limits_text(each.acts_for))
-        for each in change.writes
-    )
-    if len({(each.privilege, each.principal) for each in entries}) < len(change.writes):
-        return None
-    keys = _keys(on, place.above, change.writes)
-    return await grant_writes.grant_new(
-        connection, list(entries), on=on, by=by, keys=keys, warehouse_id=place.warehouse_id
-    )
-
-
-async def _revoke(
-    connection: Connection, on: GrantObject, entries: Sequence[Assignment], by: str, *, strict: bool
-) -> None:
-    """Revoke the grants of all grantors. With `strict`, raises TupleNotFound for one that does not exist."""
-    for entry in entries:
-        taken = await grants.revoke(connection, privilege=entry.privilege, principal=entry.principal, on=on.key, by=by)
-        if strict and not taken:
-            raise TupleNotFound(
-                f"The grant to revoke does not exist: {entry.principal.id} has no {entry.privilege} on this object."
-            )
-        if not taken:
-            await refuse_another_column(connection, on, entry)
-
-
-async def _grant(
-    connection: Connection, on: ObjectKey, entries: Sequence[Assignment], by: str, *, strict: bool
-) -> list[Assignment]:
-    """Record the grants, and return those that end sooner than before, or have narrower limits.
-
-    With `strict`, raises TupleAlreadyExists if any grantor has already granted one of the entries on the object.
-    """
-    held = await grants.held_of(connection, on, [entry.key for entry in entries]) if strict else ()
-    for entry in entries:
-        if entry.key in held:
-            raise TupleAlreadyExists(f"{entry.principal.id} already has {entry.privilege} on this object.")
-    return [
-        entry
-        for entry in entries
-        if await grants.grant(
-            connection,
-            privilege=entry.privilege,
-            principal=entry.principal,
-            on=on,
-            by=by,
-            reason=entry.reason,
-            expires_at=entry.expires_at,
-            acts_for=limits_text(entry.acts_for),
-        )
-        is grants.Change.SHORTENED
-    ]
-
-
-async def _enqueue(
-    connection: Connection,
-    on: ObjectKey,
-    place: Containers,
-    writes: Sequence[Assignment],
-    less: Sequence[Assignment],
-) -> tuple[Sequence[Pending], Sequence[Pending]]:
-    """Enqueue the tuples of the grants. `less` are the entries that take rights away, among them grants in `writes`."""
-    more = _keys(on, place.above, [entry for entry in writes if entry not in less])
-    given = await outbox.enqueue(connection, more, takes_away=False, warehouse_id=place.warehouse_id)
-    taken = _keys(on, place.above, less)
-    return given, await outbox.enqueue(connection, taken, takes_away=True, warehouse_id=place.warehouse_id)
-
-
-def _keys(on: ObjectKey, above: Sequence[ObjectKey], entries: Sequence[Assignment]) -> list[TupleKey]:
-    """Return the tuples of the grants and the tuples derived from them."""
-    keys: dict[TupleKey, None] = {}
-    for entry in entries:
-        grant = TupleKey(entry.principal, entry.privilege.value, on)
-        keys.update(dict.fromkeys(following(grant, above)))
-    return list(keys)
 
 
 def _row(permit: Permit[Operation], ref: Ref) -> Resolved:

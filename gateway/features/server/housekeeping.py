@@ -27,6 +27,7 @@ from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.credentials.stored_secrets import UNUSED_MINUTES
 from gateway.db.engine import idempotency_claims, vacated_names
 from gateway.db.engine.database import Database
+from gateway.db.grants import access_requests
 from gateway.db.tables import pending_files, statistics
 from gateway.db.warehouses import change_tickets
 from gateway.features.kit import admitted
@@ -105,6 +106,7 @@ class Housekeeping:
             await idempotency_claims.sweep(connection, limit=_BATCH)
             await statistics.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await change_tickets.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
+            await access_requests.sweep(connection, older_than_days=KEPT_DAYS, limit=_BATCH)
             await signing_keys.sweep(connection)
             await live_credentials.sweep(connection, older_than_minutes=_CREDENTIAL_MINUTES, limit=_BATCH)
             await vacated_names.sweep(connection, older_than_days=_VACATED_DAYS, limit=_BATCH)

@@ -17,6 +17,7 @@ import gateway.features.all_routes  # noqa: F401 - registers all routes
 from gateway.access.actor import Actor
 from gateway.access.nouns.refs import ObjectType, Table, TabularRef
 from gateway.access.nouns.warehouse_names import WarehouseNames
+from gateway.access.operations.access_requests import FindingAccessRequest
 from gateway.access.operations.change_tickets import (
     ApproveChange,
     FindChangeTicket,
@@ -38,6 +39,7 @@ from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from tests.support.door import world
+from tests.support.door.access_requests import access_operation
 from tests.support.door.examples import Example
 from tests.support.door.world import DoorFixture
 
@@ -72,6 +74,8 @@ class Spy:
                 return ApproveChange(operation.warehouse, found, operation.request)
             if isinstance(operation, FindChangeToReject):
                 return RejectChange(operation.warehouse, found, operation.request)
+            if isinstance(operation, FindingAccessRequest):
+                return access_operation(operation)
             raise self.failure
 
         return called

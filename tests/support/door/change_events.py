@@ -21,7 +21,7 @@ NEW = {
     "namespace_id": str(UUID(int=4)), "warehouse_id": str(UUID(int=5)), "role_id": str(UUID(int=6)),
     "tag_id": str(UUID(int=9)),
     "project_id": str(UUID(int=7)), "scim_id": str(UUID(int=8)),
-    "data_policy_id": str(UUID(int=10)),
+    "data_policy_id": str(UUID(int=10)), "access_request_id": str(UUID(int=11)),
 }  # fmt: skip
 CHANGES = [example.operation for example in EXAMPLES if isinstance(example.operation, ChangeOperation)]
 

@@ -22,6 +22,7 @@ from gateway.access.nouns.relations import Can
 from gateway.access.nouns.server import UserRef
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
+    access_requests,
     actions,
     answer_lists,
     change_tickets,
@@ -61,6 +62,7 @@ from gateway.access.operations import server as ui
 from gateway.access.operations import tables as renames
 from gateway.access.operations import tables as transactions
 from gateway.access.operations import task_control as task_queues
+from gateway.access.operations.access_request_bodies import CreateAccessRequestRequest
 from gateway.access.operations.change_tickets import DecideChangeRequest
 from gateway.access.operations.checks import Check
 from gateway.access.operations.data_policy_bodies import (
@@ -110,6 +112,7 @@ from gateway.scim.patch import patched_group
 from gateway.scim.reading import group_of, read, user_of
 from gateway.scim.wire import USER as CORE_USER
 from gateway.scim.wire import GroupRequest, PatchRequest, UserRequest
+from tests.support.door import access_requests as access_examples
 from tests.support.door import world
 
 
@@ -989,6 +992,43 @@ def _change_tickets() -> list[Example]:
     ]
 
 
+def _access_requests() -> list[Example]:
+    on = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
+    path = {"access_request_id": str(world.TABLE_ID)}
+    new = {
+        "object": {"type": "table", "warehouse-id": str(world.WAREHOUSE_ID), "table-id": str(world.TABLE_ID)},
+        "privileges": ["select"],
+        "reason": "a report",
+    }
+    request = decode(_body(new), CreateAccessRequestRequest)
+    approve, deny = {"comment": "as agreed"}, {"reason": "no need"}
+    id, denying = world.TABLE_ID, access_examples.DENYING
+    finding_to_approve = access_requests.FindAccessRequestToApprove(id, access_examples.APPROVING)
+    denial = access_requests.DenyAccessRequest(access_examples.found(), Privilege.SELECT, denying)
+    return [
+        Example("request", access_requests.CreateAccessRequest(request, on, (Privilege.SELECT,)), body=new),
+        Example("list access requests", access_requests.ListAccessRequests()),
+        Example("access request", access_requests.GetAccessRequest(id), path),
+        Example("find to approve", finding_to_approve, path, body=approve),
+        Example("find to deny", access_requests.FindAccessRequestToDeny(id, denying), path, body=deny),
+        Example("find to end", access_requests.FindAccessRequestToEnd(id), path),
+        *(
+            Example(f"approve {ref.type.value}", access_examples.approving(ref, privilege), path, body=approve)
+            for ref, privilege in (
+                (access_examples.found().on, Privilege.SELECT),
+                (world.WAREHOUSE, Privilege.SELECT),
+                (world.PROJECT, Privilege.DESCRIBE),
+                (world.ROLE, Privilege.ASSIGNEE),
+            )
+        ),
+        Example("deny", denial, path, body=deny),
+        Example("end", access_examples.ending(), path),
+        Example("end own", access_examples.ending(own=True), path),
+        Example("withdraw", access_requests.WithdrawAccessRequest(id), path),
+        Example("remind", access_requests.RemindOfAccessRequest(id), path),
+    ]
+
+
 def _task_queues() -> list[Example]:
     queue = "soft_deletion"
     body: dict[str, Any] = {"queue-config": {}}
@@ -1138,6 +1178,7 @@ EXAMPLES: Sequence[Example] = (
     *_grant_lists(),
     *_tasks(),
     *_change_tickets(),
+    *_access_requests(),
     *_task_queues(),
     *_events(),
     *_policy_bundles(),

@@ -38,9 +38,15 @@ ORDERED = {
         ["FindChangeTicket", "GetChangeTicket"],
         ["FindChangeToApprove", "ApproveChange"],
         ["FindChangeToReject", "RejectChange"],
+        ["FindAccessRequestToApprove", "ApproveAccessRequest"],
+        ["FindAccessRequestToDeny", "DenyAccessRequest"],
+        ["FindAccessRequestToEnd", "EndAccess"],
     )
     for name in pair
 }
+
+#: Operations open to every caller that find a request. The right on its object decides the operation that follows.
+FINDING = {"FindAccessRequestToApprove", "FindAccessRequestToDeny", "FindAccessRequestToEnd"}
 
 #: Functions without a permit, and why they do not bypass the door. An unnecessary line fails.
 EXEMPT = {

@@ -23,7 +23,7 @@ from gateway.access.operation import Audience, Operation
 from gateway.access.operations.grants import Assignment
 from gateway.access.ports import Pin, Question
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.features.grants import grants
+from gateway.features.grants import grant_recording
 from gateway.fga.client import FgaClient
 from gateway.fga.relationships import FgaRelationships, to_wire
 from gateway.iceberg.errors import CatalogError
@@ -97,7 +97,9 @@ def holders() -> list[Holder]:
 
 def _written_for(id: str, privilege: Privilege, level: str, key: ObjectKey) -> Iterable[TupleKey]:
     """Return the tuples that the gateway writes for this grant."""
-    return grants._keys(key, ABOVE.get(level, ()), [Assignment(privilege, Principal(PrincipalType.USER, id))])
+    return grant_recording.tuple_keys(
+        key, ABOVE.get(level, ()), [Assignment(privilege, Principal(PrincipalType.USER, id))]
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies of access requests, their statuses, and the limits that the operator sets.
+
+The members follow the drafts of AuthZEN: a request is a task with an id, a status and a decision, which may give less
+than was requested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.bodies import Answer, ProjectId, StrictRequest
+from gateway.access.operations.grants import GrantedOn, GrantedTo
+
+SHORTEST_SECONDS: Final = 1
+"""The shortest duration of an access, in seconds."""
+
+_LONGEST_SECONDS: Final = 31_536_000
+
+Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=900, pattern=r"^[^\x00]*(?![\s\S])$")]
+Comment = Annotated[str, msgspec.Meta(max_length=900, pattern=r"^[^\x00]*(?![\s\S])$")]
+Duration = Annotated[int, msgspec.Meta(ge=SHORTEST_SECONDS, le=_LONGEST_SECONDS)]
+Privileges = Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=10)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRequestRules:
+    """The limits of access requests: times in seconds, and numbers of pending requests."""
+
+    default_duration: int
+    longest_duration: int
+    lifetime: float
+    """The time after which a pending request expires."""
+    reminder_interval: float
+    """The shortest time between two reminders of one request."""
+    per_principal: int
+    per_object: int
+
+
+class AccessRequestStatus(StrEnum):
+    """The state of an access request. Only a pending request can be decided, and only an approved one can be ended."""
+
+    PENDING = "pending"
+    APPROVED = "approved"
+    DENIED = "denied"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+    """No approver decided in time."""
+    ENDED = "ended"
+    """The granted access expired, or was ended or revoked."""
+
+
+class AccessObject(StrictRequest, frozen=True, omit_defaults=True):
+    """The object to which access is requested: its type, and its id.
+
+    A project and a warehouse are given by `project-id` and `warehouse-id`, a role by `role-id`. An object in a
+    warehouse also needs `warehouse-id`. Instead of its id, it can be given by `namespace` (a list of levels), and a
+    table, view or generic table by `namespace` and `name`.
+    """
+
+    type: Literal["project", "warehouse", "namespace", "table", "view", "generic-table", "role"]
+    project_id: ProjectId | None = None
+    warehouse_id: UUID | None = None
+    namespace_id: UUID | None = None
+    table_id: UUID | None = None
+    view_id: UUID | None = None
+    generic_table_id: UUID | None = None
+    role_id: UUID | None = None
+    namespace: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=64)] | None = None
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=255)] | None = None
+
+
+class CreateAccessRequestRequest(StrictRequest, frozen=True):
+    """Request of `POST /access/requests`. Without `duration-seconds`, the access has the default duration."""
+
+    object: AccessObject
+    privileges: Privileges
+    reason: Reason
+    duration_seconds: Duration | None = None
+
+
+class ApproveAccessRequestRequest(StrictRequest, frozen=True):
+    """Request of `POST …/approve`. `privileges` and `duration-seconds` give less than was requested. Without them, the
+    whole request is approved.
+    """
+
+    privileges: Privileges | None = None
+    duration_seconds: Duration | None = None
+    comment: Comment | None = None
+
+
+class DenyAccessRequestRequest(StrictRequest, frozen=True):
+    """Request of `POST …/deny`. The requester sees the reason."""
+
+    reason: Reason
+
+
+class AccessRequest(Answer, frozen=True, omit_defaults=True, kw_only=True):
+    """A request for access. `name` is the name of the object at the time of the request.
+
+    `expires-at` is the time until which a decision is possible. `granted` are the privileges of an approved request,
+    which may be fewer than requested, and `ends-at` is the expiry of their grants.
+    """
+
+    id: UUID
+    status: AccessRequestStatus
+    principal: GrantedTo
+    object: GrantedOn
+    name: str
+    privileges: list[str]
+    reason: str
+    duration_seconds: int
+    created_at: datetime
+    expires_at: datetime
+    reminded_at: datetime | None = None
+    decided_by: str | None = None
+    decided_at: datetime | None = None
+    comment: str | None = None
+    granted: list[str] | None = None
+    ends_at: datetime | None = None
+    ended_by: str | None = None
+    ended_at: datetime | None = None
+
+
+class AccessRequestList(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /access/requests`: the oldest requests first."""
+
+    access_requests: list[AccessRequest]
+    next_page_token: str | None = None

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations on access requests. A user requests privileges on an object, and a principal that may grant them decides.
+
+An approval is a change of grants: its part is the operation by which the approver would grant the privileges directly.
+So it has the same demands, and the same guardrails decide it. A request is found first, by its id. The operation on it
+is then decided by the right on its object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final
+from uuid import UUID
+
+from gateway.access.demand import Demand, Facts
+from gateway.access.events.change_event import ChangeEvent, EventDeclaration
+from gateway.access.nouns.authz_errors import access_request_not_found
+from gateway.access.nouns.cards import VISIBLE_BY
+from gateway.access.nouns.privileges import Privilege, granting
+from gateway.access.nouns.refs import Ref
+from gateway.access.operation import (
+    Audience,
+    ChangeOperation,
+    Operation,
+    PublicAudience,
+    QuestionOperation,
+    ReadOperation,
+)
+from gateway.access.operations.access_request_bodies import (
+    AccessRequestStatus,
+    ApproveAccessRequestRequest,
+    CreateAccessRequestRequest,
+    DenyAccessRequestRequest,
+)
+from gateway.access.operations.grant_lists import ChangeGrants, change_grants_on
+from gateway.access.operations.grants import Assignment
+from gateway.access.request import Body, InBody, InPath, PageSize, PageToken, Query
+from gateway.iceberg.errors import BadRequestException, CatalogError
+
+_REQUESTS: Final = "/management/v1/access/requests"
+_ONE: Final = f"{_REQUESTS}/{{access_request_id}}"
+
+_FOUND_FIRST: Final = PublicAudience(
+    Audience.AUTHENTICATED,
+    "the request is returned to its requester, and to principals that may grant one of its privileges on its object; "
+    "for other callers it does not exist",
+)
+_OWN: Final = PublicAudience(
+    Audience.SELF, "the requester changes its own request; for other callers it does not exist"
+)
+
+
+def parse_status(given: Sequence[str]) -> AccessRequestStatus | None:
+    """Return the status by which requests are listed, None for all. Raises BadRequestException for an unknown one."""
+    if not given:
+        return None
+    if given[0] not in set(AccessRequestStatus):
+        raise BadRequestException(f"The query parameter status must be one of: {', '.join(AccessRequestStatus)}.")
+    return AccessRequestStatus(given[0])
+
+
+@dataclass(frozen=True)
+class FoundAccessRequest:
+    """A request: its id, the user that made it, its object, and the requested privileges."""
+
+    id: UUID
+    principal: str
+    on: Ref
+    privileges: tuple[Privilege, ...]
+
+
+@dataclass(frozen=True)
+class CreateAccessRequest(ChangeOperation):
+    """Request privileges on an object that the caller sees."""
+
+    endpoint: ClassVar[str] = f"POST {_REQUESTS}"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", new="access_request_id", kind="access_request")
+    returns: ClassVar[int] = 201
+    request: InBody[CreateAccessRequestRequest]
+    on: Ref
+    privileges: tuple[Privilege, ...]
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(VISIBLE_BY[self.on.type], self.on),)
+
+    def facts(self) -> Facts:
+        return {
+            "object_type": self.on.type.value,
+            "object": self.on.full_name or str(self.on.requested().warehouse_id),
+            "privileges": tuple(self.privileges),
+            "duration_seconds": self.request.duration_seconds,
+        }
+
+
+@dataclass(frozen=True)
+class ListAccessRequests(ReadOperation):
+    """List the caller's requests, and those about which the caller may decide; the oldest first.
+
+    `mine` selects one of the two.
+    """
+
+    endpoint: ClassVar[str] = f"GET {_REQUESTS}"
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF, "the caller's own requests; each request of another user is filtered by the right to grant it"
+    )
+    status: Annotated[AccessRequestStatus | None, Query("status", parse=parse_status)] = None
+    mine: Annotated[bool | None, Query("mine")] = None
+    page_token: PageToken = None
+    page_size: PageSize = None
+
+
+@dataclass(frozen=True)
+class GetAccessRequest(ReadOperation):
+    """Return a request to its requester, or to a principal that may decide about it."""
+
+    endpoint: ClassVar[str] = f"GET {_ONE}"
+    open_to: ClassVar[PublicAudience] = _FOUND_FIRST
+    access_request_id: InPath[UUID]
+
+    def facts(self) -> Facts:
+        return {"access_request": str(self.access_request_id)}
+
+
+@dataclass(frozen=True)
+class FindingAccessRequest(QuestionOperation, abstract=True):
+    """Mixin of operations that find a request to change. The right on its object decides the next operation."""
+
+    # Read-only: this operation only finds the request. A separate operation changes it.
+    pause_reason: ClassVar[str] = "a request is found to be decided, and that pauses"
+    open_to: ClassVar[PublicAudience] = _FOUND_FIRST
+    access_request_id: InPath[UUID]
+
+    def facts(self) -> Facts:
+        return {"access_request": str(self.access_request_id)}
+
+
+@dataclass(frozen=True)
+class ChangingAccess(ChangeOperation, abstract=True):
+    """Mixin of operations that change the grants of a request.
+
+    `change` is the change of grants, which the door decides as if the caller made it directly.
+    """
+
+    found: FoundAccessRequest
+    change: ChangeGrants
+
+    def parts(self) -> tuple[Operation, ...]:
+        return (self.change,)
+
+    def demands(self) -> tuple[Demand, ...]:
+        return self.change.demands()
+
+    def hidden(self, ref: Ref) -> CatalogError:
+        """Return AccessRequestNotFound, because a caller that does not see the object must not learn its id."""
+        return access_request_not_found(self.found.id)
+
+    def facts(self) -> Facts:
+        return {"access_request": str(self.found.id), "requested_by": self.found.principal, **self.change.facts()}
+
+    def audit_details(self) -> Mapping[str, str]:
+        return {"access_request": str(self.found.id), "requested_by": self.found.principal}
+
+
+@dataclass(frozen=True)
+class FindAccessRequestToApprove(FindingAccessRequest):
+    """Find a request to approve."""
+
+    endpoint: ClassVar[str] = f"POST {_ONE}/approve"
+    returns: ClassVar[int] = 204
+    request: Annotated[ApproveAccessRequestRequest, Body()]
+
+
+@dataclass(frozen=True)
+class ApproveAccessRequest(ChangingAccess):
+    """Approve a request, or a part of it, and grant its privileges to the requester until they expire."""
+
+    endpoint: ClassVar[str] = FindAccessRequestToApprove.endpoint
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="found.on")
+    returns: ClassVar[int] = 204
+    request: ApproveAccessRequestRequest
+
+
+def change_for(
+    found: FoundAccessRequest, *, writes: tuple[Assignment, ...] = (), deletes: tuple[Assignment, ...] = ()
+) -> ChangeGrants:
+    """Return the change of grants on the object of a request."""
+    return change_grants_on(found.on.type)(found.on, writes, deletes)
+
+
+@dataclass(frozen=True)
+class FindAccessRequestToDeny(FindingAccessRequest):
+    """Find a request to deny."""
+
+    endpoint: ClassVar[str] = f"POST {_ONE}/deny"
+    returns: ClassVar[int] = 204
+    request: Annotated[DenyAccessRequestRequest, Body()]
+
+
+@dataclass(frozen=True)
+class DenyAccessRequest(ChangeOperation):
+    """Deny a request. The caller must be able to grant `privilege`, one of those that were requested."""
+
+    endpoint: ClassVar[str] = FindAccessRequestToDeny.endpoint
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="found.on")
+    returns: ClassVar[int] = 204
+    found: FoundAccessRequest
+    privilege: Privilege
+    request: DenyAccessRequestRequest
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(granting(self.privilege), self.found.on),)
+
+    def facts(self) -> Facts:
+        return {"access_request": str(self.found.id), "requested_by": self.found.principal}
+
+    def hidden(self, ref: Ref) -> CatalogError:
+        """Return AccessRequestNotFound, because a caller that does not see the object must not learn its id."""
+        return access_request_not_found(self.found.id)
+
+
+@dataclass(frozen=True)
+class FindAccessRequestToEnd(FindingAccessRequest):
+    """Find an approved request whose access shall end."""
+
+    endpoint: ClassVar[str] = f"POST {_ONE}/end"
+    returns: ClassVar[int] = 204
+
+
+@dataclass(frozen=True)
+class EndAccess(ChangingAccess):
+    """End the access of an approved request before it expires: revoke the grants that its approval made.
+
+    With `own`, the caller is the requester, and gives up its own access.
+    """
+
+    endpoint: ClassVar[str] = FindAccessRequestToEnd.endpoint
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="found.on")
+    returns: ClassVar[int] = 204
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF, "the requester gives up its own access; the access of another user demands the right to grant it"
+    )
+    own: bool
+
+    def parts(self) -> tuple[Operation, ...]:
+        return () if self.own else super().parts()
+
+    def demands(self) -> tuple[Demand, ...]:
+        return () if self.own else super().demands()
+
+    def further_refs(self) -> tuple[Ref, ...]:
+        return (self.found.on,)
+
+
+@dataclass(frozen=True)
+class ChangingOwnAccessRequest(ChangeOperation, abstract=True):
+    """Mixin of changes by the requester that concern the request only, and no grant."""
+
+    returns: ClassVar[int] = 204
+    open_to: ClassVar[PublicAudience] = _OWN
+    access_request_id: InPath[UUID]
+
+    def facts(self) -> Facts:
+        return {"access_request": str(self.access_request_id)}
+
+
+@dataclass(frozen=True)
+class WithdrawAccessRequest(ChangingOwnAccessRequest):
+    """Withdraw a pending request of the caller."""
+
+    endpoint: ClassVar[str] = f"POST {_ONE}/withdraw"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="access_request_id", kind="access_request")
+
+
+@dataclass(frozen=True)
+class RemindOfAccessRequest(ChangingOwnAccessRequest):
+    """Send the event of a pending request of the caller again, for the principals that may decide."""
+
+    endpoint: ClassVar[str] = f"POST {_ONE}/remind"
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="access_request_id", kind="access_request")

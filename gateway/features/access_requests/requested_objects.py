@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convert the object of an access request between a body, a reference and a row. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from gateway.access.management_errors import AccessRequestInvalid
+from gateway.access.nouns.card import Resolved
+from gateway.access.nouns.cards import CARDS
+from gateway.access.nouns.project import ProjectRef
+from gateway.access.nouns.refs import (
+    GenericTable,
+    NamespaceIdRef,
+    NamespaceRef,
+    ObjectKey,
+    ObjectType,
+    Ref,
+    Table,
+    TabularRef,
+    View,
+    WarehouseRef,
+)
+from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
+from gateway.access.nouns.role import RoleRef
+from gateway.access.operations.access_request_bodies import AccessObject
+from gateway.access.operations.deletion import kept
+from gateway.access.operations.grants import GrantedOn
+from gateway.iceberg.identifiers import Namespace, TableIdentifier
+
+_TABULARS: Final[Mapping[str, type[Any]]] = {"table": Table, "view": View, "generic-table": GenericTable}
+
+_FORMS: Final = (
+    "A project is given by `project-id`, a warehouse by `warehouse-id`, a role by `role-id`. A namespace needs "
+    "`warehouse-id` and `namespace-id` or `namespace`. A table, view or generic table needs `warehouse-id` and its "
+    "id, or `namespace` and `name`."
+)
+
+
+def parse_object(given: AccessObject) -> Ref:
+    """Return the reference to the object in a body. Raises AccessRequestInvalid unless it has exactly one form."""
+    present = {name for name in AccessObject.__struct_fields__ if name != "type" and getattr(given, name) is not None}
+    own = f"{given.type.replace('-', '_')}_id"
+    warehouse, tabular = given.warehouse_id, _TABULARS.get(given.type)
+    if present == {own}:
+        return _outside(given)
+    if warehouse is None:
+        raise _wrong(given)
+    id: UUID | None = getattr(given, own)
+    if id is not None and present == {"warehouse_id", own}:
+        return NamespaceIdRef(id, warehouse) if tabular is None else TabularRef(tabular, warehouse, id)
+    if given.namespace is None or present - {"name"} != {"warehouse_id", "namespace"}:
+        raise _wrong(given)
+    match tabular, given.name, Namespace(given.namespace):
+        case None, None, namespace if given.type == "namespace":
+            return NamespaceRef(warehouse, namespace)
+        case type(), str() as name, namespace:
+            return TabularRef(tabular, warehouse, TableIdentifier(namespace, name))
+    raise _wrong(given)
+
+
+def _outside(given: AccessObject) -> Ref:
+    """Return the reference to an object that its own id names alone."""
+    if given.type == "project" and given.project_id is not None:
+        return ProjectRef(given.project_id)
+    if given.type == "role" and given.role_id is not None:
+        return RoleRef(given.role_id)
+    if given.type == "warehouse" and given.warehouse_id is not None:
+        return WarehouseRef(given.warehouse_id)
+    raise _wrong(given)
+
+
+def _wrong(given: AccessObject) -> AccessRequestInvalid:
+    return AccessRequestInvalid(f"`object` does not name exactly one {given.type}. {_FORMS}")
+
+
+def stored_ref(on: ObjectKey, warehouse_id: UUID | None) -> Ref:
+    """Return the reference to the object of a recorded request. It also finds a dropped table that can be restored.
+
+    Raises LookupError for an object type that cannot be requested.
+    """
+    match on.type:
+        case ObjectType.PROJECT:
+            return ProjectRef(on.id)
+        case ObjectType.ROLE:
+            return RoleRef(UUID(on.id))
+        case ObjectType.WAREHOUSE:
+            return WarehouseRef(UUID(on.id))
+    if warehouse_id is None:
+        raise LookupError(f"the request for a {on.type} has no warehouse")
+    if on.type is ObjectType.NAMESPACE:
+        return NamespaceIdRef(UUID(on.id), warehouse_id)
+    return kept(on.type, warehouse_id, UUID(on.id))
+
+
+def object_answer(on: ObjectKey, project_id: str, warehouse_id: UUID | None) -> GrantedOn:
+    """Return the object of a recorded request in the form of a response."""
+    card = CARDS[on.type]
+    ids: dict[str, Any] = dict.fromkeys(card.id_members, on.id)
+    ids |= {"project_id": project_id, "warehouse_id": None if warehouse_id is None else str(warehouse_id)}
+    return GrantedOn(type=card.in_bodies, **ids)
+
+
+def name_of(row: Resolved) -> str:
+    """Return the name of an object with the levels of its namespace."""
+    match row:
+        case ResolvedNamespace(namespace=namespace):
+            return namespace.dotted
+        case ResolvedTable() | ResolvedView() | ResolvedGenericTable():
+            return ".".join((*row.namespace.namespace.levels, row.identifier.name))
+        case _:
+            return str(getattr(row, "name", row.key.id))

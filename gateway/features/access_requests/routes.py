@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Endpoints for access requests."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from gateway.access.idempotency import RecordedSuccess
+from gateway.access.operations.access_request_bodies import AccessRequest, CreateAccessRequestRequest
+from gateway.access.operations.access_requests import (
+    ApproveAccessRequest,
+    CreateAccessRequest,
+    DenyAccessRequest,
+    EndAccess,
+    FindAccessRequestToApprove,
+    FindAccessRequestToDeny,
+    FindAccessRequestToEnd,
+    GetAccessRequest,
+    ListAccessRequests,
+    RemindOfAccessRequest,
+    WithdrawAccessRequest,
+)
+from gateway.api.context import Ctx
+from gateway.api.serves import serve, serves
+from gateway.features.access_requests.access_decisions import AccessDecisions
+from gateway.features.access_requests.access_requests import AccessRequests
+from gateway.features.access_requests.requested_objects import parse_object
+from gateway.features.grants.grant_requests import parse_privileges
+
+
+async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> AccessRequest:
+    """Return the current state of the request."""
+    id = UUID(recorded_success.detail["access_request_id"])
+    return await ctx.use(AccessRequests).get(await ctx.admit(GetAccessRequest(id)))
+
+
+@serves(CreateAccessRequest, replay=replay_create)
+async def create_access_request(ctx: Ctx) -> AccessRequest:
+    """Request privileges on an object."""
+    request = await ctx.body(CreateAccessRequestRequest)
+    on = parse_object(request.object)
+    privileges = parse_privileges(on.type, request.privileges)
+    operation = await ctx.read(CreateAccessRequest, on=on, privileges=privileges)
+    return await ctx.use(AccessRequests).create(await ctx.admit(operation))
+
+
+@serves(ApproveAccessRequest, FindAccessRequestToApprove)
+async def approve_access_request(ctx: Ctx) -> None:
+    """Find a request, and grant its privileges or a part of them."""
+    found = await ctx.use(AccessDecisions).find_to_approve(await ctx.admit(await ctx.read(FindAccessRequestToApprove)))
+    await ctx.use(AccessDecisions).approve(await ctx.admit(found))
+
+
+@serves(DenyAccessRequest, FindAccessRequestToDeny)
+async def deny_access_request(ctx: Ctx) -> None:
+    """Find a request, and deny it."""
+    found = await ctx.use(AccessDecisions).find_to_deny(await ctx.admit(await ctx.read(FindAccessRequestToDeny)))
+    await ctx.use(AccessDecisions).deny(await ctx.admit(found))
+
+
+@serves(EndAccess, FindAccessRequestToEnd)
+async def end_access(ctx: Ctx) -> None:
+    """Find an approved request, and end its access: as its requester, or as a principal that may grant it."""
+    found = await ctx.use(AccessDecisions).find_to_end(await ctx.admit(await ctx.read(FindAccessRequestToEnd)))
+    await ctx.use(AccessDecisions).end(await ctx.admit(found))
+
+
+serve(ListAccessRequests, AccessRequests.list)
+serve(GetAccessRequest, AccessRequests.get)
+serve(WithdrawAccessRequest, AccessRequests.withdraw)
+serve(RemindOfAccessRequest, AccessRequests.remind)

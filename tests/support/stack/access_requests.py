@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests of the access request API, for the contract and security tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from tests.support.stack.world import Person, Table, World
+
+REQUESTS = "/management/v1/access/requests"
+
+
+def on_table(world: World, table: Table) -> dict[str, Any]:
+    """Return the object of a request for a table."""
+    return {"type": "table", "warehouse-id": world.warehouse, "table-id": table.uuid}
+
+
+def ask(
+    person: Person, on: dict[str, Any], *privileges: str, reason: str = "quarterly report", **more: Any
+) -> httpx.Response:
+    """Send a request for privileges, `select` by default; return the response."""
+    body = {"object": on, "privileges": list(privileges or ("select",)), "reason": reason}
+    return person.post(REQUESTS, body | {name.replace("_", "-"): value for name, value in more.items()})
+
+
+def asked(person: Person, on: dict[str, Any], *privileges: str, **more: Any) -> str:
+    """Make a request; return its id."""
+    made = ask(person, on, *privileges, **more)
+    assert made.status_code == 201, made.text
+    return str(made.json()["id"])
+
+
+def decide(person: Person, id: str, action: str, body: dict[str, Any] | None = None) -> httpx.Response:
+    """Send an action on a request: approve, deny, withdraw, remind or end."""
+    if action in ("approve", "deny"):
+        return person.post(f"{REQUESTS}/{id}/{action}", body or ({"reason": "no need"} if action == "deny" else {}))
+    return person.send("POST", f"{REQUESTS}/{id}/{action}")
+
+
+def read(person: Person, id: str) -> dict[str, Any]:
+    """Return a request."""
+    answer = person.get(f"{REQUESTS}/{id}")
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def listed(person: Person, **query: Any) -> list[str]:
+    """Return the ids of all requests in the person's list."""
+    ids: list[str] = []
+    token = None
+    while True:
+        answer = person.get(REQUESTS, params=query | ({} if token is None else {"pageToken": token}))
+        assert answer.status_code == 200, answer.text
+        ids += [each["id"] for each in answer.json()["access-requests"]]
+        token = answer.json().get("next-page-token")
+        if token is None:
+            return ids
+
+
+def may_read(person: Person, world: World, table: Table) -> bool:
+    """Return True if the person may read the data of the table."""
+    on = {"warehouse-id": world.warehouse, "table-id": table.uuid, "action": "read_data"}
+    answer = person.post("/management/v1/permissions/check", {"operation": {"table": on}})
+    assert answer.status_code == 200, answer.text
+    return bool(answer.json()["allowed"])
