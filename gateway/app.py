@@ -32,6 +32,7 @@ from gateway.assembly.adapters import (
     open_stores,
     tuple_delivery,
 )
+from gateway.assembly.answers import answer_engines
 from gateway.assembly.audit import count_refused_logins, start_audit_tasks
 from gateway.assembly.authorizers import open_authorizers
 from gateway.assembly.background import (
@@ -63,7 +64,6 @@ from gateway.features.principals import scim_tokens as provisioning_tokens
 from gateway.features.server import servers as bootstrap
 from gateway.features.tuples.reconcile import Comparison, ReportFinding
 from gateway.features.tuples.watch import run_delivery
-from gateway.fga.answer_checks import AnswerChecks
 from gateway.fga.client import FgaClient
 from gateway.fga.model import ModelNotReady
 from gateway.fga.model_analysis import FollowedReaches
@@ -184,8 +184,8 @@ async def _assemble(
         warn_of_former_grants(database, fga, stack)
         await start_audit_tasks(settings, trust, metrics, health, stack, tracer)
         start_counting(settings, database, calls, stack)
-    checks = AnswerChecks(fga, reaches, metrics.answer_disagreed)
-    kit = open_kit(settings, metrics, database, reads, door, delivery, server_id, stores, reaches, checks, panel)
+    answers = answer_engines(settings, database, fga, reaches, opa, metrics, narrowed)
+    kit = open_kit(settings, metrics, database, reads, door, delivery, server_id, stores, reaches, answers, panel)
     return build_services(settings, metrics, kit, health, identity, refused)
 
 

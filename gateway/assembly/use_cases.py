@@ -30,8 +30,7 @@ from gateway.db.tables.pending_files import PendingFiles
 from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.tuples.idempotency import Idempotency
 from gateway.db.warehouses.read_pool import ReadPool
-from gateway.features.kit import Kit, instances_of
-from gateway.fga.answer_checks import AnswerChecks
+from gateway.features.kit import AnswerEngines, Kit, instances_of
 from gateway.identity import provisioning
 from gateway.identity.errors import AuthenticationFailed, Refusal
 from gateway.identity.tokens import VerifiedToken
@@ -57,7 +56,7 @@ def open_kit(
     server_id: UUID,
     stores: Stores,
     reaches: ReachesInUse,
-    answer_checks: AnswerChecks,
+    answers: AnswerEngines,
     panel: Panel | None = None,
 ) -> Kit:
     """Return the kit for the use cases, built from the components of the process."""
@@ -70,7 +69,7 @@ def open_kit(
         door=door,
         delivery=delivery,
         reaches=reaches,
-        answer_checks=answer_checks,
+        answers=answers,
         documents=Documents(database, documents, max_together=settings.limits.transaction_size),
         files=stores.files,
         pending_files=PendingFiles(database),

@@ -6,7 +6,7 @@ The gateway's own tasks get their permits (proofs of a decision) here, from the 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from gateway.access.actor import Actor
+from gateway.access.decisions.hypothetical_checks import HypotheticalChecks
+from gateway.access.decisions.policy import PolicyAnswers, PolicyRequest
 from gateway.access.door.door import Door
 from gateway.access.door.list_visibility import ReachesInUse
 from gateway.access.door.permit import Permit
@@ -30,10 +32,12 @@ from gateway.db.tuples.delivery import TupleDelivery
 from gateway.db.warehouses.read_pool import ReadPool
 from gateway.features.paging import Page, Paged, Place, place_of
 from gateway.fga.answer_checks import AnswerChecks
+from gateway.fga.confirmation import Confirmations
 from gateway.iceberg.limits import Limits
 from gateway.identity.delegated import DelegatedTokens
 from gateway.opa.bundle import SigningKey
 from gateway.opa.policy_files import PolicySource
+from gateway.opa.rule_hits import PolicyTrace
 from gateway.scope.profile import StorageRules
 from gateway.storage.files import Files
 from gateway.storage.provider import StorageClients
@@ -42,6 +46,19 @@ from gateway.vending.scope_verdict import ScopeRule
 from gateway.vending.vendor import Vendor
 from gateway.verification.engine_reads import EngineReads
 from gateway.verification.panel import Panel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerEngines:
+    """The engines behind answers to questions about access. None of them uses a cache of decisions.
+
+    `trace` is that of `gateway.opa.decider.OpaDecider`.
+    """
+
+    decisions: HypotheticalChecks
+    checks: AnswerChecks
+    confirmations: Confirmations
+    trace: Callable[[PolicyRequest], Awaitable[tuple[PolicyAnswers, PolicyTrace]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +71,7 @@ class Kit:
     delivery: TupleDelivery
     reaches: ReachesInUse
     """Returns the grants that make an object visible in the current model."""
-    answer_checks: AnswerChecks
+    answers: AnswerEngines
     """Confirms answers about access with OpenFGA."""
     documents: Documents
     files: Files
@@ -120,7 +137,7 @@ class UseCases:
         self._delivery = kit.delivery
         self._reaches = kit.reaches
         self._page_size = kit.page_size
-        self._answer_checks = kit.answer_checks
+        self._answer_engines = kit.answers
 
     def _page_of(self, request: Paged, read: Callable[[str], Place], *, most: int | None = None) -> Page[Place]:
         """Return the page that a request selects. `read` parses its page token. `most` replaces the maximum page size.

@@ -44,6 +44,11 @@ class FollowedModel:
         self._client = client
         self._known: tuple[str, ModelRules] | None = None
 
+    @property
+    def model_id(self) -> str:
+        """The id of the model that checks use now."""
+        return self._client.model_id
+
     async def __call__(self) -> ModelRules:
         """Return the rules. Raises DecisionEngineUnavailable if the model cannot be read."""
         model_id = self._client.model_id
@@ -78,7 +83,7 @@ class RowAuthorizer:
             raise too_many_groups()
         stand_ins = contextual_containers(questions, MAX_CONTEXTUAL_TUPLES - len(contextual))
         objects = {key for each in questions for key in (each.object, *each.above)}
-        rows = await self._read(_principals(actor), list(objects))
+        rows = await self._read(principals_of(actor), list(objects))
         held = [HeldTuple(each.user, each.relation, each.object, None) for each in (*contextual, *stand_ins)]
         for key, until in rows.items():
             wire = to_wire(key)
@@ -97,7 +102,7 @@ class RowAuthorizer:
         """Do nothing, because the owners of the database and of the client close them."""
 
 
-def _principals(actor: Actor) -> list[Principal]:
+def principals_of(actor: Actor) -> list[Principal]:
     """Return the principals whose grants count: the assumed role alone, or the user together with the roles by its
     groups.
     """

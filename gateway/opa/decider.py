@@ -23,6 +23,7 @@ from gateway.access.decisions.policy import PolicyActor, PolicyAnswer, PolicyAns
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.obligations.guardrails import StatedObligations, understood
 from gateway.opa import explanation
+from gateway.opa.rule_hits import PolicyTrace, read_trace
 
 _log = structlog.get_logger("opa.answers")
 
@@ -73,6 +74,12 @@ class Decided(msgspec.Struct, frozen=True):
     result: WireAnswers | msgspec.UnsetType = msgspec.UNSET
 
 
+class Traced(Decided, frozen=True):
+    """The body of a 200 response with a trace: its lines."""
+
+    explanation: tuple[str, ...] = ()
+
+
 class FailureLocation(msgspec.Struct, frozen=True):
     """The position of an error: a file and a line of a policy."""
 
@@ -97,6 +104,7 @@ class Failed(msgspec.Struct, frozen=True):
 # (CVE-2025-46569). Without `strict-builtin-errors`, an error of a built-in function makes a rule undefined, and an
 # undefined denial denies nothing.
 _DECISIONS = "/v1/data/gateway/decisions?strict-builtin-errors=true"
+_TRACED = f"{_DECISIONS}&explain=full&pretty=true"
 _REVISION = "/v1/data/system/revision/current"
 _HEALTH = "/health"
 
@@ -156,17 +164,19 @@ class OpaDecider:
 
         Raises DecisionEngineUnavailable as `decide` does.
         """
-        given = _decoded(await self._query(_DECISIONS, msgspec.json.encode(_OpaInput(request))), Decided).result
-        if given is msgspec.UNSET:
-            raise DecisionEngineUnavailable(
-                "The policies returned no decision: data.gateway.decisions is undefined for this input."
-            )
-        answers = given.understood()
-        if len(answers.decisions) != len(request.questions):
-            raise DecisionEngineUnavailable(
-                f"OPA received {len(request.questions)} questions, but returned {len(answers.decisions)} answers."
-            )
-        return answers
+        body = await self._query(_DECISIONS, msgspec.json.encode(_OpaInput(request)))
+        return _understood(_decoded(body, Decided), request)
+
+    async def trace(self, request: PolicyRequest) -> tuple[PolicyAnswers, PolicyTrace]:
+        """Return the results of `evaluate` and the rules behind them. `request` has one question.
+
+        Raises DecisionEngineUnavailable as `decide` does, and for a trace with more than 4 MiB.
+        """
+        body = await self._query(_TRACED, msgspec.json.encode(_OpaInput(request)))
+        if len(body) > explanation.MAX_BYTES:
+            raise DecisionEngineUnavailable(f"OPA's trace of one decision has more than {explanation.MAX_BYTES} bytes.")
+        traced = _decoded(body, Traced)
+        return _understood(traced, request), read_trace(traced.explanation)
 
     async def revision(self) -> str | None:
         """Return the revision of OPA's policies and policy data; None if it cannot be determined.
@@ -257,6 +267,20 @@ class OpaDecider:
         # Following a redirect would send the token to another server.
         async with self._session.request(method, self._url + path, data=body, allow_redirects=False) as response:
             return response.status, response.content_type, await response.read()
+
+
+def _understood(given: Decided, request: PolicyRequest) -> PolicyAnswers:
+    """Convert the body of a response to results. Raises DecisionEngineUnavailable unless each question has one."""
+    if given.result is msgspec.UNSET:
+        raise DecisionEngineUnavailable(
+            "The policies returned no decision: data.gateway.decisions is undefined for this input."
+        )
+    answers = given.result.understood()
+    if len(answers.decisions) != len(request.questions):
+        raise DecisionEngineUnavailable(
+            f"OPA received {len(request.questions)} questions, but returned {len(answers.decisions)} answers."
+        )
+    return answers
 
 
 def _refused(status: int) -> str | None:

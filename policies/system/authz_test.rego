@@ -87,6 +87,35 @@ test_the_gateway_may_have_errors_of_builtin_functions_reported_and_nothing_else 
 	}
 }
 
+# METADATA
+# description: The parameters that return the trace of a decision as text.
+traced := {"strict-builtin-errors": ["true"], "explain": ["full"], "pretty": ["true"]}
+
+# METADATA
+# description: True if the client with this token may query the path, with these parameters and this number of questions.
+may_trace(token, path, params, questions) if {
+	authz.allow with input as {
+		"identity": token,
+		"method": "POST",
+		"path": path,
+		"params": params,
+		"body": {"input": {"questions": questions}},
+	}
+		with opa.runtime as both
+}
+
+test_the_gateway_may_trace_one_question_and_nothing_else if {
+	gateway := "token-of-the-gateway"
+	may_trace(gateway, decisions, traced, [{}])
+	not may_trace("token-of-the-operator", decisions, traced, [{}])
+	not may_trace(gateway, decisions, traced, [])
+	not may_trace(gateway, decisions, traced, [{}, {}])
+	not may_trace(gateway, ["v1", "data", "system", "revision", "current"], traced, [{}])
+	every change in [{"explain": ["notes"]}, {"pretty": ["false"]}, {"metrics": ["true"]}, {"strict-builtin-errors": []}] {
+		not may_trace(gateway, decisions, object.union(traced, change), [{}])
+	}
+}
+
 test_the_gateway_may_query_one_rule_about_changes_and_nothing_else if {
 	verdict := ["v1", "data", "lakegate", "changes", "verdict"]
 	strict := {"strict-builtin-errors": ["true"]}

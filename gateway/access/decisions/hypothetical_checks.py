@@ -17,7 +17,9 @@ from gateway.access.decisions.delegation import administering
 from gateway.access.decisions.hypothetical_evaluation import (
     AT_ONCE,
     AT_ONCE_EACH,
+    Circumstances,
     HypotheticalCheck,
+    HypotheticalVerdict,
     evaluate_checks,
     questions_about,
 )
@@ -127,6 +129,20 @@ class HypotheticalChecks:
         Call it only if the operation was admitted for these checks. The row filters and masks that are added to
         `guardrails` (`evaluate_checks`) must be passed to `policy_verdicts`.
         """
+        return [each.allowed for each in await self.verdicts(permit, hypothetical, guardrails=guardrails)]
+
+    async def verdicts(
+        self,
+        permit: Permit[Operation],
+        hypothetical: Sequence[HypotheticalCheck],
+        *,
+        guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
+        circumstances: Circumstances | None = None,
+    ) -> list[HypotheticalVerdict]:
+        """Return the parts of the decision on each check, in order. The parameters are those of `evaluate`.
+
+        `circumstances` replace those of the request (`evaluate_checks`).
+        """
         try:
             return await evaluate_checks(
                 hypothetical,
@@ -140,6 +156,7 @@ class HypotheticalChecks:
                 # the engine soon times out.
                 paced=_lane(permit) is Lane.USER,
                 guardrails=guardrails,
+                circumstances=circumstances,
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage

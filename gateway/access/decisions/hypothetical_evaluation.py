@@ -12,10 +12,13 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.audit.audit_record import AuditRecord
-from gateway.access.decisions.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyRequest
+from gateway.access.decisions.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
 from gateway.access.demand import Facts
 from gateway.access.dependency_errors import first_of
 from gateway.access.door.engines import Engines
@@ -69,6 +72,55 @@ class HypotheticalCheck:
     facts: Facts = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """The circumstances of a request that was not sent. None stands for an unknown one."""
+
+    user_agent: str | None = None
+    client_address: str | None = None
+
+
+UNKNOWN: Final = Circumstances()
+
+
+@dataclass(frozen=True, slots=True)
+class HypotheticalVerdict:
+    """The parts of the decision on one check. `allowed` is the decision.
+
+    - `exists`: the object exists.
+    - `active`: the object is not in an inactive warehouse that the check needs.
+    - `holds`: OpenFGA's answer; for an absent object that of a stand-in.
+    - `policy`: OPA's answer. `request` is the request to OPA, of which the check is the question at `position`.
+    - `deactivated`: the provider's directory deactivated the actor.
+    - `enforceable`: something enforces the obligations of the answer.
+    """
+
+    exists: bool
+    active: bool
+    holds: bool
+    policy: PolicyAnswer
+    request: PolicyRequest
+    position: int
+    deactivated: bool
+    enforceable: bool
+
+    def one_question(self) -> PolicyRequest:
+        """Return the request to OPA with this check as its only question."""
+        return msgspec.structs.replace(self.request, questions=(self.request.questions[self.position],))
+
+    @property
+    def allowed(self) -> bool:
+        """True if a real request would be allowed."""
+        return (
+            self.exists
+            and self.active
+            and self.holds
+            and self.policy.allow
+            and self.enforceable
+            and not self.deactivated
+        )
+
+
 async def evaluate_checks(
     hypothetical: Sequence[HypotheticalCheck],
     *,
@@ -80,16 +132,18 @@ async def evaluate_checks(
     room: Callable[[], AbstractAsyncContextManager[None]],
     paced: bool,
     guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
-) -> list[bool]:
-    """Return one result for each check, in order; False for a check on an absent object.
+    circumstances: Circumstances | None = None,
+) -> list[HypotheticalVerdict]:
+    """Return one verdict for each check, in order. A check on an absent object is not allowed.
 
     If guardrails demand row filters or masks, the check is refused. With `guardrails`, a check on one table is allowed
     instead, and its filters and masks are added to `guardrails` by the index of the check: the caller must apply them.
 
     The checks of one actor are one request to OPA. The checks of each actor take one slot of `room`. `paced` is as for
-    `Relationships.check`. Raises DecisionEngineUnavailable if a result is missing.
+    `Relationships.check`. `circumstances` replace those of the request, and the unknown ones of other
+    actors. Raises DecisionEngineUnavailable if a result is missing.
     """
-    answers = [False] * len(hypothetical)
+    verdicts: dict[int, HypotheticalVerdict] = {}
     of_actor: dict[Actor, list[int]] = {}
     for index, each in enumerate(hypothetical):
         of_actor.setdefault(each.actor, []).append(index)
@@ -99,25 +153,35 @@ async def evaluate_checks(
             same = actor == requester
             known = resolution if same else await resolver.resolve((), actor)
             some = [hypothetical[index] for index in indexes]
-            request = _policy_request(some, actor, known.caller_roles, record, resolution, is_caller=same)
+            request = _policy_request(
+                some, actor, known.caller_roles, record, resolution, circumstances, is_caller=same
+            )
             questions = questions_about(some, resolution)
             async with asyncio.TaskGroup() as both:
                 allowing = both.create_task(engines.allowed(request))
                 # Checked at the time of `known`, because it contains the expiries after that time. The revisions of
                 # warehouses are older.
                 relating = both.create_task(engines.check(actor, questions, known.now, pin_of(known), paced=paced))
-        for index, policy, holds in zip(indexes, allowing.result(), relating.result(), strict=True):
-            there = resolution.get(hypothetical[index].on) is not None
-            # The check is sent for an inactive warehouse too: the duration must not disclose an invisible warehouse.
-            there = there and not _is_in_inactive_warehouse(hypothetical[index], resolution)
-            # The door refuses deactivated users, whatever tuples OpenFGA still has for them. If no component enforces
-            # an obligation at a scan, the result is False, because True would disclose all of the data.
+        answers = zip(indexes, allowing.result(), relating.result(), strict=True)
+        for position, (index, policy, holds) in enumerate(answers):
+            # If no component enforces an obligation at a scan, the result is False, because True would disclose all of
+            # the data.
             obligations = policy.obligations
             if guardrails is not None and isinstance(resolution.get(hypothetical[index].on), ResolvedTable):
                 guardrails[index] = policies_of(obligations)
                 obligations = without_policies(obligations)
-            allowed = policy.allow and unenforced(obligations, EnforcementPoint.SCAN) is None
-            answers[index] = there and holds and allowed and not known.deactivated
+            verdicts[index] = HypotheticalVerdict(
+                exists=resolution.get(hypothetical[index].on) is not None,
+                # The check is sent for an inactive warehouse too: the duration must not disclose an invisible one.
+                active=not _is_in_inactive_warehouse(hypothetical[index], resolution),
+                holds=holds,
+                policy=policy,
+                request=request,
+                position=position,
+                # The door refuses deactivated users, whatever tuples OpenFGA still has for them.
+                deactivated=known.deactivated,
+                enforceable=unenforced(obligations, EnforcementPoint.SCAN) is None,
+            )
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -125,7 +189,7 @@ async def evaluate_checks(
                 group.create_task(about(actor, indexes))
     except ExceptionGroup as failed:
         raise first_of(failed) from None
-    return answers
+    return [verdicts[index] for index in range(len(hypothetical))]
 
 
 def _is_in_inactive_warehouse(hypothetical: HypotheticalCheck, resolution: Resolution) -> bool:
@@ -162,16 +226,19 @@ def _policy_request(
     roles: tuple[str, ...],
     record: AuditRecord,
     resolution: Resolution,
+    circumstances: Circumstances | None,
     *,
     is_caller: bool,
 ) -> PolicyRequest:
+    own = Circumstances(record.user_agent, record.client_address) if is_caller else UNKNOWN
+    known = own if circumstances is None else circumstances
     return PolicyRequest(
         actor=PolicyActor.of(actor, roles, is_caller=is_caller),
         context=PolicyContext.at(
             resolution.now,
             request_id=record.request_id,
-            user_agent=record.user_agent if is_caller else None,
-            client_address=record.client_address if is_caller else None,
+            user_agent=known.user_agent,
+            client_address=known.client_address,
         ),
         questions=tuple(
             PolicyQuestion(

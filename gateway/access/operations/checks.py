@@ -95,7 +95,7 @@ class CheckPermission(QuestionOperation):
         return (self.check.on,)
 
     def audit_details(self) -> Mapping[str, str]:
-        return _about((self.check,))
+        return asked_about((self.check,))
 
 
 @dataclass(frozen=True)
@@ -171,10 +171,10 @@ class BatchCheck(QuestionOperation):
         return {"checks": len(self.checks), "delegated": self.delegated}
 
     def audit_details(self) -> Mapping[str, str]:
-        return _about(self.checks)
+        return asked_about(self.checks)
 
 
-def _about(checks: Sequence[Check]) -> Mapping[str, str]:
+def asked_about(checks: Sequence[Check]) -> Mapping[str, str]:
     """Return the other principals of the checks as a JSON list.
 
     A separator would not do, because ids may contain any character.

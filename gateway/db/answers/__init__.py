@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that read the grants behind an answer about access."""
+"""Statements behind the answers to questions about access: the facts of a decision, with the grants behind them."""

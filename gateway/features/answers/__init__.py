@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers about access: the principals that may take an action, and what a principal may do, with the reasons."""
+"""Answer questions about access: why a principal may or may not act, and the grants that would change it."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +16,7 @@ from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.management_errors import AnswerDisagreed, AnswerPending
 from gateway.access.nouns.authz_errors import unavailable
 from gateway.access.nouns.refs import ObjectKey
+from gateway.access.tuples import Principal
 from gateway.db.answers.path_grants import is_pending
 from gateway.features.kit import UseCases
 from gateway.fga.answer_checks import AnswerCheck
@@ -53,20 +54,29 @@ def deciding() -> Iterator[None]:
         raise unavailable(catalog_mutation=False) from outage
 
 
+class Disagreement(Exception):
+    """OpenFGA and the rows give different answers, perhaps because one was read before and the other after a change.
+
+    A change of `principals` or `objects` that OpenFGA has not received explains it. `fields` are logged.
+    """
+
+    def __init__(
+        self, principals: Sequence[Principal], objects: Sequence[ObjectKey], fields: Mapping[str, str | int]
+    ) -> None:
+        super().__init__("OpenFGA and the rows give different answers")
+        self.principals, self.objects, self.fields = principals, objects, fields
+
+
 class Confirming(UseCases):
     """Base class of use cases whose answers OpenFGA confirms."""
 
     async def _confirmed(self, compute: Callable[[], Awaitable[tuple[Answer, Unconfirmed]]]) -> Answer:
-        """Return the answer that `compute` returns, once OpenFGA confirms it.
+        """Return the answer that `compute` returns, once OpenFGA confirms it. Raises the errors of `_agreed`."""
 
-        Raises AnswerPending if OpenFGA has not received a change that concerns the answer, and AnswerDisagreed if
-        nothing explains the difference.
-        """
-        pending = False
-        for pause in (*_PAUSES, None):
+        async def confirm() -> Answer:
             answer, unconfirmed = await compute()
             with deciding():
-                found = await self._answer_checks.ask(unconfirmed.checks, now=unconfirmed.now)
+                found = await self._answer_engines.checks.ask(unconfirmed.checks, now=unconfirmed.now)
             wrong = [
                 check
                 for check, yes, expected in zip(unconfirmed.checks, found, unconfirmed.expected, strict=True)
@@ -74,23 +84,40 @@ class Confirming(UseCases):
             ]
             if not wrong:
                 return answer
+            raise Disagreement(
+                list(dict.fromkeys(each.principal for each in wrong)),
+                unconfirmed.objects,
+                {
+                    "relation": wrong[0].relation,
+                    "on": f"{wrong[0].object.type}:{wrong[0].object.id}",
+                    "principal": f"{wrong[0].principal.type}:{wrong[0].principal.id}",
+                    "differences": len(wrong),
+                },
+            )
+
+        return await self._agreed(confirm)
+
+    async def _agreed(self, compute: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return the answer of `compute`, which is called again if it raises Disagreement.
+
+        Raises AnswerPending if OpenFGA has not received a change that concerns the answer, and AnswerDisagreed if
+        nothing explains the difference.
+        """
+        for pause in (*_PAUSES, None):
+            try:
+                return await compute()
+            except Disagreement as disagreement:
+                found = disagreement
             async with self._database.read() as connection:
-                principals = list(dict.fromkeys(each.principal for each in wrong))
-                pending = await is_pending(connection, principals, unconfirmed.objects)
+                pending = await is_pending(connection, found.principals, found.objects)
             if pause is not None:
                 await asyncio.sleep(pause)
         if pending:
             raise AnswerPending(
                 "A change of grants that concerns this answer has not reached OpenFGA yet. Send the request again."
             )
-        self._answer_checks.count_disagreement()
-        _log.error(
-            "answer.disagreed",
-            relation=wrong[0].relation,
-            on=f"{wrong[0].object.type}:{wrong[0].object.id}",
-            principal=f"{wrong[0].principal.type}:{wrong[0].principal.id}",
-            differences=len(wrong),
-        )
+        self._answer_engines.checks.count_disagreement()
+        _log.error("answer.disagreed", **found.fields)
         raise AnswerDisagreed(
             "OpenFGA does not confirm this answer, so it was not sent. An administrator finds the difference with "
             "`lakegate reconcile`."

@@ -48,7 +48,7 @@ class WhoCanLists(Confirming):
         if row is None:
             raise LookupError(f"WhoCan was not admitted on {operation.on!r}")
         with deciding():
-            model = await self._answer_checks.model()
+            model = await self._answer_engines.checks.model()
             async with snapshot(self._database) as (connection, moment):
                 asked = await AskedObject.read(connection, row.key, operation.action.value, model, moment.now)
                 asker, opaque = await self._asker(permit, connection, asked)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ async def confirmed(checks: Checks, monkeypatch: pytest.MonkeyPatch, *, pending:
 
     monkeypatch.setattr(confirmation, "is_pending", is_pending)
     monkeypatch.setattr(confirmation, "_PAUSES", (0.0, 0.0))
-    use_cases = Confirming(kit_of(answer_checks=checks, database=NoDatabase()))
+    use_cases = Confirming(kit_of(answers=SimpleNamespace(checks=checks), database=NoDatabase()))
     return await use_cases._confirmed(compute)
 
 

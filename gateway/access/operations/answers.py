@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operations that explain decisions, and their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal
+from uuid import UUID
+
+import msgspec
+
+from gateway.access.bodies import Answer, StrictRequest
+from gateway.access.demand import Demand, Facts
+from gateway.access.nouns.cards import VISIBLE_BY
+from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.relations import Can
+from gateway.access.operation import Audience, PublicAudience, QuestionOperation
+from gateway.access.operations.actions import Identity
+from gateway.access.operations.checks import Check, asked_about
+
+_Text = Annotated[str, msgspec.Meta(max_length=512)]
+
+
+@dataclass(frozen=True)
+class ExplainAccess(QuestionOperation):
+    """Explain why a principal (the caller if None) may or may not take an action, by the rules and grants behind it.
+
+    Every caller may ask about itself and an object that it sees. A question about another principal needs the right to
+    read the assignments of the object.
+    """
+
+    endpoint: ClassVar[str] = "POST /management/v1/access/explain"
+    # Read-only, although the method is POST: the operation only answers a question.
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
+    )
+    check: Check
+    user_agent: str | None = None
+    client_address: str | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        if self.check.principal is not None:
+            return (Demand(Can.READ_ASSIGNMENTS, self.check.on),)
+        visible_by = VISIBLE_BY.get(self.check.on.type)
+        return () if visible_by is None else (Demand(visible_by, self.check.on, alternative=Can.READ_ASSIGNMENTS),)
+
+    def further_refs(self) -> tuple[Ref, ...]:
+        return (self.check.on,)
+
+    def facts(self) -> Facts:
+        return {"action": self.check.relation.value}
+
+    def audit_details(self) -> Mapping[str, str]:
+        return asked_about((self.check,))
+
+
+class CircumstancesRequest(StrictRequest, frozen=True):
+    """The circumstances of the request that is explained. What is absent is unknown to the policies."""
+
+    user_agent: _Text | None = None
+    client_address: _Text | None = None
+
+
+class ExplainRequest(StrictRequest, frozen=True):
+    """Request of `POST /access/explain`. `operation` and `identity` are as in `POST /permissions/check`."""
+
+    operation: dict[str, dict[str, Any]]
+    identity: Identity | None = None
+    circumstances: CircumstancesRequest | None = None
+
+
+class Party(Answer, frozen=True, omit_defaults=True):
+    """An object or a principal. `name` is for people; it is absent if the object has none."""
+
+    type: str
+    id: str
+    name: str | None = None
+
+
+class FactGrant(Answer, frozen=True, omit_defaults=True):
+    """The grant behind a fact: its id, grantor, time, reason and expiry."""
+
+    id: UUID
+    granted_by: str
+    granted_at: datetime
+    reason: str | None = None
+    expires_at: datetime | None = None
+
+
+FactKind = Literal["grant", "membership", "group", "hierarchy", "managed-access", "visibility"]
+
+
+class Fact(Answer, frozen=True, omit_defaults=True):
+    """A fact that an answer rests on: `subject` has `relation` on `object`.
+
+    A `group` is a membership by a group in the caller's token. `visibility` is derived from grants on contents of the
+    object. For `hierarchy`, the subject contains the object.
+    """
+
+    kind: FactKind
+    subject: Party
+    relation: str
+    object: Party
+    grants: list[FactGrant] = []
+
+
+class AbsentFact(Answer, frozen=True):
+    """A relation that would take the action away again if anything gave it to the principal."""
+
+    relation: str
+    object: Party
+
+
+class WitnessAnswer(Answer, frozen=True, omit_defaults=True):
+    """A minimal set of facts that gives the relation: without any one of them it would not. `until` is the first expiry
+    of its facts.
+    """
+
+    facts: list[Fact]
+    absent: list[AbsentFact] = []
+    until: datetime | None = None
+
+
+class NewGrant(Answer, frozen=True):
+    """A grant that is missing: `privilege` to `principal` on `object`. Making it needs `granted-with` on the object."""
+
+    privilege: str
+    principal: Party
+    object: Party
+    granted_with: str
+
+
+class Opening(Answer, frozen=True):
+    """The number of objects of one type in which a missing grant would give rights too."""
+
+    type: str
+    count: int
+
+
+class RepairAnswer(Answer, frozen=True, omit_defaults=True):
+    """A minimal set of grants that would give the relation. `opens` is absent if the caller may not see all contents of
+    the objects.
+    """
+
+    grants: list[NewGrant]
+    opens: list[Opening] | None = None
+
+
+class RelationshipsAnswer(Answer, frozen=True, omit_defaults=True):
+    """The part of the decision by relationships.
+
+    If it holds, `witnesses` are the reasons, smallest first; otherwise `repairs` are grants that would change it.
+    `another-grant` is true if it holds by facts that the caller may not read. `more` is true if there may be more
+    witnesses or repairs.
+    """
+
+    holds: bool
+    relation: str
+    witnesses: list[WitnessAnswer] = []
+    repairs: list[RepairAnswer] = []
+    another_grant: bool = False
+    more: bool = False
+
+
+class PolicyRule(Answer, frozen=True):
+    """A rule of a guardrail that applied: its package and name, and its place in the policies."""
+
+    package: str
+    rule: str
+    file: str
+    line: int
+
+
+class PolicyReason(Answer, frozen=True):
+    """The reason of a denial by a guardrail."""
+
+    code: str
+    message: str
+
+
+class PoliciesAnswer(Answer, frozen=True, omit_defaults=True):
+    """The part of the decision by guardrails.
+
+    `depends-on` has the parts of the input that guardrails read and that are unknown: with them the answer may differ.
+    `read` has those that the rules behind a denial or an obligation read and that are known.
+    """
+
+    allowed: bool
+    reasons: list[PolicyReason] = []
+    rules: list[PolicyRule] = []
+    obligations: dict[str, int | bool] = {}
+    depends_on: list[str] = []
+    read: list[str] = []
+
+
+class DataPolicyAnswer(Answer, frozen=True):
+    """A data policy that restricts what the principal reads of the table."""
+
+    id: str
+    name: str
+
+
+class Revisions(Answer, frozen=True, omit_defaults=True):
+    """The states that an answer holds for: the model, the policies, and the grants outside and inside of the
+    warehouse.
+    """
+
+    model: str
+    server: UUID | None = None
+    warehouse: UUID | None = None
+    data_policies: UUID | None = None
+    policies: str | None = None
+
+
+Decided = Literal["allowed", "denied", "restricted", "depends"]
+
+
+class Explanation(Answer, frozen=True, omit_defaults=True):
+    """Response of `POST /access/explain`.
+
+    `decision` is `depends` if guardrails read circumstances that are unknown, and `restricted` if data policies limit
+    the rows or columns. `blocked-by` names further conditions that deny: an inactive warehouse, a deactivated user, or
+    obligations that nothing enforces. `groups-unknown` is true if groups in a token of the principal could give more.
+    """
+
+    decision: Decided
+    principal: Party
+    action: str
+    object: Party
+    relationships: RelationshipsAnswer
+    policies: PoliciesAnswer
+    revisions: Revisions
+    as_of: datetime
+    summary: str = ""
+    until: datetime | None = None
+    blocked_by: list[str] = []
+    data_policies: list[DataPolicyAnswer] = []
+    groups_unknown: bool = False

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explain decisions: the facts and rules behind a yes, and the grants and circumstances that would change a no.
+
+Both engines are asked without a cache. The reasons come from the rows and the model, and OpenFGA confirms each of them.
+An answer on which the engines and the rows disagree is not given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import compress
+from typing import Final
+
+import msgspec
+
+from gateway.access.actor import Actor
+from gateway.access.decisions.hypothetical_evaluation import Circumstances, HypotheticalCheck, HypotheticalVerdict
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.authz_errors import not_found
+from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
+from gateway.access.nouns.privileges import Privilege, granting
+from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import warehouse_of
+from gateway.access.operations.answers import (
+    DataPolicyAnswer,
+    Decided,
+    ExplainAccess,
+    Explanation,
+    NewGrant,
+    Opening,
+    PoliciesAnswer,
+    RelationshipsAnswer,
+    RepairAnswer,
+    Revisions,
+)
+from gateway.access.ports import Question
+from gateway.access.principals import actor_of, own_principal
+from gateway.access.tuples import MANAGED_ACCESS, Principal, PrincipalType, TupleKey
+from gateway.db.answers.names import names_of
+from gateway.db.answers.openings import count_inside
+from gateway.db.answers.path_facts import expiry_of, read_path_facts, role_grants
+from gateway.features.answers.confirmation import Confirming, Disagreement, deciding
+from gateway.features.answers.guardrails import policies_answer
+from gateway.features.answers.repairs import Repair, candidates_for, find_repairs
+from gateway.features.answers.summary import summary_of
+from gateway.features.answers.world import Presenter, World, held_tuple, principal_key, subject_key, world_of
+from gateway.features.grants.partial_checks import CONCERNS_DATA
+from gateway.fga.evaluation import HeldTuple, ModelRules
+from gateway.fga.provenance import Witness, witnesses_of
+from gateway.fga.relationships import object_name, to_wire
+from gateway.fga.row_authorizer import principals_of
+from gateway.obligations.data_policies import BoundPolicy
+
+#: The most witnesses of one answer.
+_WITNESSES: Final = 10
+#: The most grants of roles that are searched for a membership that would help.
+_ROLE_GRANTS: Final = 200
+_CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """The subject of an explanation: the principal, its actor, and the object."""
+
+    principal: Principal
+    actor: Actor
+    key: ObjectKey
+
+    def disagreement(self, world: World, part: str) -> Disagreement:
+        """Return the error for a part of the explanation that an engine does not confirm."""
+        fields = {"on": f"{self.key.type}:{self.key.id}", "principal": f"{self.principal.type}:{self.principal.id}"}
+        return Disagreement([self.principal], list(world.facts.path), {**fields, "part": part})
+
+
+class Explanations(Confirming):
+    """The use case of `POST /access/explain`."""
+
+    async def explain(self, permit: Permit[ExplainAccess]) -> Explanation:
+        """Return why the principal may or may not take the action.
+
+        Raises AnswerPending, AnswerDisagreed, the refusal for an outage, and the error for an absent object.
+        """
+        check = permit.operation.check
+        row = permit.resolution.get(check.on)
+        if row is None:
+            raise not_found(check.on)
+        principal = check.principal or own_principal(permit.actor)
+        actor = permit.actor if check.principal is None else actor_of(principal)
+        subject = _Subject(principal, actor, row.key)
+        return await self._agreed(lambda: self._explain(permit, subject))
+
+    async def _explain(self, permit: Permit[ExplainAccess], subject: _Subject) -> Explanation:
+        check = permit.operation.check
+        stated: dict[int, tuple[BoundPolicy, ...]] = {}
+        (verdict,) = await self._answer_engines.decisions.verdicts(
+            permit,
+            [HypotheticalCheck(subject.actor, check.relation, check.on, check.facts)],
+            guardrails=stated,
+            circumstances=_circumstances(permit.operation),
+        )
+        async with self._database.transaction() as connection:
+            facts = await read_path_facts(connection, principals_of(subject.actor), subject.key)
+        world = world_of(subject.actor, facts)
+        relation = permit.operation.check.relation.value
+        with deciding():
+            model = await self._answer_engines.checks.model()
+        now = permit.resolution.now
+        with deciding():
+            found, more = witnesses_of(model.rules, world.tuples, world.user, now, relation, object_name(subject.key))
+        if bool(found) is not verdict.holds:
+            raise subject.disagreement(world, "relationships")
+        if found:
+            relationships = await self._witnesses(permit, subject, world, found, more)
+        else:
+            relationships = await self._repairs(permit, subject, world, model.rules)
+        with deciding():
+            traced, trace = await self._answer_engines.trace(verdict.one_question())
+        if traced.decisions[0] != verdict.policy:
+            raise subject.disagreement(world, "policies")
+        policies = policies_answer(verdict, trace, check.facts)
+        data_policies, restricted = await self._data_policies(permit, subject, verdict, stated.get(0, ()))
+        names = await self._names([principal_key(subject.principal), subject.key])
+        presenter = Presenter(world, names)
+        answer = Explanation(
+            decision=_decision(verdict, policies, restricted=restricted),
+            principal=presenter.party(principal_key(subject.principal)),
+            action=check.relation.value.removeprefix("can_"),
+            object=presenter.party(subject.key),
+            relationships=relationships,
+            policies=policies,
+            revisions=_revisions(permit, model.id, traced.revision),
+            as_of=now,
+            until=_until(found),
+            blocked_by=_blocked(verdict),
+            data_policies=data_policies,
+            groups_unknown=check.principal is not None and subject.principal.type is PrincipalType.USER,
+        )
+        return msgspec.structs.replace(answer, summary=summary_of(answer))
+
+    async def _witnesses(
+        self,
+        permit: Permit[ExplainAccess],
+        subject: _Subject,
+        world: World,
+        found: Sequence[Witness],
+        more: bool,
+    ) -> RelationshipsAnswer:
+        """Return the witnesses that the caller may read, after OpenFGA confirmed each of them."""
+        relation = permit.operation.check.relation.value
+        unreadable = await self._unreadable(permit, subject, world, found)
+        readable = [each for each in found if unreadable.isdisjoint(each.facts)][:_WITNESSES]
+        with deciding():
+            confirmed = await self._answer_engines.confirmations.alone(
+                [each.facts for each in readable or found[:1]],
+                world.user,
+                relation,
+                object_name(subject.key),
+                permit.resolution.now,
+            )
+        if not all(confirmed):
+            raise subject.disagreement(world, "witness")
+        facts = {world.keys[held] for each in readable for held in each.facts if held in world.keys}
+        names = await self._names(
+            [*facts_keys(facts), *(key for key in world.facts.path), principal_key(subject.principal)]
+        )
+        presenter = Presenter(world, names)
+        return RelationshipsAnswer(
+            holds=True,
+            relation=relation,
+            witnesses=[presenter.witness(each) for each in readable],
+            another_grant=not readable,
+            # The number of facts that the caller may not read stays hidden.
+            more=bool(readable) and more,
+        )
+
+    async def _unreadable(
+        self, permit: Permit[ExplainAccess], subject: _Subject, world: World, found: Sequence[Witness]
+    ) -> frozenset[HeldTuple]:
+        """Return the facts that the caller may not read.
+
+        Readable are edges and flags above a visible object, grants to the caller and to its roles, and grants on
+        objects with `can_read_assignments`.
+        """
+        own = {own_principal(permit.actor)}
+        if permit.actor.assumed_role is None:
+            own |= {Principal(PrincipalType.ROLE, role) for role in permit.resolution.caller_roles}
+        held = {fact for each in found for fact in each.facts}
+        about = {
+            fact: key.object
+            for fact in held
+            if (key := world.keys.get(fact)) is not None
+            and isinstance(key.subject, Principal)
+            and key.relation != MANAGED_ACCESS
+            and key.subject not in own
+        }
+        readable = await self._having(permit, Can.READ_ASSIGNMENTS, set(about.values()))
+        return frozenset(fact for fact, on in about.items() if on not in readable)
+
+    async def _having(
+        self, permit: Permit[ExplainAccess], relation: Can, objects: Collection[ObjectKey]
+    ) -> frozenset[ObjectKey]:
+        """Return the objects on which the caller has the relation, and whose type has it."""
+        keys = [key for key in objects if relation in ACTIONS.get(key.type, ())]
+        answers = await self._answer_engines.decisions.related(permit, permit.actor, relation, keys)
+        return frozenset(compress(keys, answers))
+
+    async def _repairs(
+        self, permit: Permit[ExplainAccess], subject: _Subject, world: World, rules: ModelRules
+    ) -> RelationshipsAnswer:
+        """Return the minimal grants that would give the relation, after OpenFGA confirmed each set."""
+        relation, now = permit.operation.check.relation.value, permit.resolution.now
+        visible = await self._visible(permit, world.facts.path) | {subject.key}
+        audited = await self._having(permit, Can.READ_ASSIGNMENTS, world.facts.path)
+        async with self._database.transaction() as connection:
+            grants = await role_grants(connection, audited, limit=_ROLE_GRANTS) if audited else {}
+        roles = {key.subject.id for key in grants if isinstance(key.subject, Principal)}
+        further = [held_tuple(key, expiry_of(rows)) for key, rows in grants.items() if key not in world.facts.tuples]
+        candidates = candidates_for(subject.principal, visible, roles)
+        name = object_name(subject.key)
+        question = Question(permit.operation.check.relation, subject.key)
+        with deciding():
+            repairs, more = find_repairs(rules, world, candidates, further, relation, name, now)
+            confirmed = [
+                await self._answer_engines.confirmations.together_with(
+                    subject.actor, question, [to_wire(key) for key in repair.grants], now
+                )
+                for repair in repairs
+            ]
+        if not all(confirmed):
+            raise subject.disagreement(world, "repair")
+        return RelationshipsAnswer(
+            holds=False,
+            relation=relation,
+            repairs=await self._presented(permit, subject, world, repairs),
+            more=more,
+        )
+
+    async def _presented(
+        self, permit: Permit[ExplainAccess], subject: _Subject, world: World, repairs: Sequence[Repair]
+    ) -> list[RepairAnswer]:
+        keys = {key for repair in repairs for key in repair.grants}
+        containers = {key.object for key in keys if key.object.type in _CONTAINERS}
+        seen_whole = await self._having(permit, Can.LIST_EVERYTHING, containers)
+        counts: dict[ObjectKey, list[Opening]] = {key.object: [] for key in keys if key.object.type in TABULARS}
+        async with self._database.read() as connection:
+            for container in seen_whole:
+                inside = await count_inside(connection, container)
+                counts[container] = [Opening(type=type, count=count) for type, count in inside.items()]
+            names = await names_of(connection, [*facts_keys(keys), principal_key(subject.principal)])
+        presenter = Presenter(world, names)
+        answers = []
+        for repair in repairs:
+            known = all(key.object in counts for key in repair.grants)
+            opens = [opening for key in repair.grants for opening in counts.get(key.object, [])]
+            grants = [_new_grant(presenter, key) for key in repair.grants]
+            answers.append(RepairAnswer(grants=grants, opens=opens if known else None))
+        return answers
+
+    async def _visible(self, permit: Permit[ExplainAccess], path: Collection[ObjectKey]) -> frozenset[ObjectKey]:
+        """Return the objects of the path that the caller sees. Servers are no secret."""
+        found = frozenset(key for key in path if key.type not in VISIBLE_BY)
+        for relation in {VISIBLE_BY[key.type] for key in path if key.type in VISIBLE_BY}:
+            found |= await self._having(permit, relation, [key for key in path if VISIBLE_BY.get(key.type) is relation])
+        return found
+
+    async def _data_policies(
+        self,
+        permit: Permit[ExplainAccess],
+        subject: _Subject,
+        verdict: HypotheticalVerdict,
+        stated: tuple[BoundPolicy, ...],
+    ) -> tuple[list[DataPolicyAnswer], bool]:
+        """Return (the data policies that restrict the principal and that the caller may read, True if any does)."""
+        check = permit.operation.check
+        if not verdict.allowed or check.relation not in CONCERNS_DATA:
+            return [], False
+        (policy,) = await self._answer_engines.decisions.policy_verdicts(permit, [(subject.actor, check.on, stated)])
+        if policy is None or not policy.restricts:
+            return [], bool(stated)
+        keys = [ObjectKey(ObjectType.DATA_POLICY, id) for id in sorted(policy.applying or ())]
+        readable = await self._having(permit, Can.READ, keys)
+        names = await self._names(readable)
+        return [DataPolicyAnswer(id=key.id, name=names.get(key, "")) for key in keys if key in readable], True
+
+    async def _names(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, str]:
+        async with self._database.read() as connection:
+            return await names_of(connection, keys)
+
+
+def facts_keys(keys: Iterable[TupleKey]) -> list[ObjectKey]:
+    """Return the objects and principals of the relationships, each once."""
+    return list(dict.fromkeys(each for key in keys for each in (subject_key(key), key.object)))
+
+
+def _new_grant(presenter: Presenter, key: TupleKey) -> NewGrant:
+    return NewGrant(
+        privilege=key.relation,
+        principal=presenter.party(subject_key(key)),
+        object=presenter.party(key.object),
+        granted_with=granting(Privilege(key.relation)).value,
+    )
+
+
+def _circumstances(operation: ExplainAccess) -> Circumstances | None:
+    if operation.user_agent is None and operation.client_address is None:
+        return None
+    return Circumstances(operation.user_agent, operation.client_address)
+
+
+def _blocked(verdict: HypotheticalVerdict) -> list[str]:
+    conditions = {
+        "warehouse-inactive": not verdict.active,
+        "user-deactivated": verdict.deactivated,
+        "obligation-unenforced": not verdict.enforceable,
+    }
+    return [name for name, blocks in conditions.items() if blocks]
+
+
+def _decision(verdict: HypotheticalVerdict, policies: PoliciesAnswer, *, restricted: bool) -> Decided:
+    if verdict.holds and policies.depends_on and not _blocked(verdict):
+        return "depends"
+    if not verdict.allowed:
+        return "denied"
+    return "restricted" if restricted else "allowed"
+
+
+def _until(found: Sequence[Witness]) -> datetime | None:
+    """Return the time at which the last witness expires; None if one has no expiry, or if there is none."""
+    ends = [each.until for each in found]
+    return None if None in ends else max((end for end in ends if end is not None), default=None)
+
+
+def _revisions(permit: Permit[ExplainAccess], model_id: str, policies: str | None) -> Revisions:
+    warehouse = warehouse_of(permit.resolution.get(permit.operation.check.on))
+    return Revisions(
+        model=model_id,
+        server=permit.resolution.revision,
+        warehouse=None if warehouse is None else warehouse.revision,
+        data_policies=None if warehouse is None else warehouse.data_policy_revision,
+        policies=policies,
+    )

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Present the part of a decision that guardrails made, from OPA's answer and its trace. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from gateway.access.decisions.hypothetical_evaluation import HypotheticalVerdict
+from gateway.access.decisions.policy import PolicyContext
+from gateway.access.operations.answers import PoliciesAnswer, PolicyReason, PolicyRule
+from gateway.opa.rule_hits import FACTS, PolicyTrace
+
+#: The parts of a request's circumstances that are unknown without the request.
+_CIRCUMSTANCES: Final = {
+    "context.user_agent": lambda context: context.user_agent,
+    "context.client_address": lambda context: context.client_address,
+}
+
+
+def policies_answer(verdict: HypotheticalVerdict, trace: PolicyTrace, facts: Collection[str]) -> PoliciesAnswer:
+    """Return the guardrails' part of a decision. `facts` are the names of the facts that the question has."""
+    unknown = [part for part in trace.read if _is_unknown(part, verdict.request.context, facts)]
+    return PoliciesAnswer(
+        allowed=verdict.policy.allow,
+        reasons=[PolicyReason(code=each.code, message=each.message) for each in verdict.policy.reasons],
+        rules=[PolicyRule(package=each.package, rule=each.rule, file=each.file, line=each.line) for each in trace.hits],
+        obligations=dict(verdict.policy.obligations.audited()),
+        depends_on=unknown,
+        read=[part for part in trace.read if part not in unknown] if trace.hits else [],
+    )
+
+
+def _is_unknown(part: str, context: PolicyContext, facts: Collection[str]) -> bool:
+    if part.startswith(FACTS):
+        return part.removeprefix(FACTS) not in facts
+    value_of = _CIRCUMSTANCES.get(part)
+    return value_of is not None and value_of(context) is None

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask OpenFGA whether given tuples alone give a relation, and whether further tuples would.
+
+The tuples of a witness are sent as contextual tuples about objects and users with new ids. The store has no tuples
+about those, so the answer depends on the witness alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from gateway.access.actor import Actor
+from gateway.access.dependency_errors import first_of
+from gateway.access.ports import Question
+from gateway.fga.client import FgaClient
+from gateway.fga.evaluation import HeldTuple
+from gateway.fga.relationships import CURRENT_TIME, UNEXPIRED, FgaRelationships, rfc3339
+from gateway.fga.wire import Condition, FgaTuple
+
+
+class Confirmations:
+    """Asks OpenFGA about tuples, with the model that checks use."""
+
+    def __init__(self, client: FgaClient) -> None:
+        self._client = client
+        self._plain = FgaRelationships(client)
+
+    async def alone(
+        self, worlds: Sequence[Iterable[HeldTuple]], user: str, relation: str, object: str, now: datetime
+    ) -> list[bool]:
+        """Return, for each set of tuples in order, whether it alone gives `user` the relation on `object` at `now`.
+
+        Raises DecisionEngineUnavailable, and ValueError for a set with more than 100 tuples.
+        """
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._alone(each, user, relation, object, now)) for each in worlds]
+        except ExceptionGroup as failed:
+            raise first_of(failed) from None
+        return [task.result() for task in tasks]
+
+    async def _alone(self, world: Iterable[HeldTuple], user: str, relation: str, object: str, now: datetime) -> bool:
+        ids = _NewIds()
+        contextual = [to_contextual(each, ids) for each in world]
+        check = FgaTuple(ids.of(user), relation, ids.of(object))
+        context = {CURRENT_TIME: rfc3339(now)}
+        return (await self._client.batch_check([check], contextual=contextual, context=context, paced=False))[0]
+
+    async def together_with(self, actor: Actor, question: Question, further: Sequence[FgaTuple], now: datetime) -> bool:
+        """Return whether the actor would have the relation if the `further` tuples existed, in no cache.
+
+        Raises DecisionEngineUnavailable.
+        """
+        held, _ = await self._plain.check_with(actor, [question], (), now=now, paced=False, creations=further)
+        return held[0] is True
+
+
+class _NewIds:
+    """Replaces each object by one of the same type with a new id. Wildcards and relations of subjects stay."""
+
+    def __init__(self) -> None:
+        self._new: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        type, _, rest = name.partition(":")
+        id, hash, relation = rest.partition("#")
+        new = id if id == "*" else self._new.setdefault(f"{type}:{id}", str(uuid.uuid4()))
+        return f"{type}:{new}{hash}{relation}"
+
+
+def to_contextual(held: HeldTuple, ids: _NewIds | None = None) -> FgaTuple:
+    """Return the tuple in the form of OpenFGA, with its expiry as a condition. With `ids`, its objects have new ids."""
+    user, object = (held.user, held.object) if ids is None else (ids.of(held.user), ids.of(held.object))
+    condition = None if held.until is None else Condition(UNEXPIRED, {"expires_at": rfc3339(held.until)})
+    return FgaTuple(user, held.relation, object, condition)

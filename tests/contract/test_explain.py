@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations on the real stack: witnesses of a yes, repairs of a no, and their equality with real decisions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+import pytest
+
+from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
+from tests.support.stack.role_policies import make_role, put_in
+from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided
+
+EXPLAIN = "/management/v1/access/explain"
+CHECK = "/management/v1/permissions/check"
+ABSENT = "01890000-0000-7000-8000-000000000000"
+
+pytestmark = pytest.mark.usefixtures("strangers")
+
+
+def of_table(world: World, id: str, action: str) -> dict[str, Any]:
+    return {"table": {"action": action, "warehouse-id": world.warehouse, "table-id": id}}
+
+
+def explain(asker: Person, operation: dict[str, Any], **more: Any) -> dict[str, Any]:
+    answer = send_until_decided(lambda: asker.post(EXPLAIN, {"operation": operation, **more}))
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def give(world: World, kind: str, id: str, privilege: str, principal: dict[str, str], **more: Any) -> None:
+    within = f"/management/v1/warehouse/{world.warehouse}"
+    path = f"{within}/grants" if kind == "warehouse" else f"{within}/{kind}/{id}/grants"
+    body = {"writes": [{"privilege": privilege, "principal": principal, **more}]}
+    done = send_until_decided(lambda: world.admin.post(path, body))
+    assert done.status_code == 204, done.text
+
+
+def steps(witness: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [
+        (each["kind"], each["relation"], each["object"]["id"])
+        for each in witness["facts"]
+        if each["kind"] != "hierarchy"
+    ]
+
+
+def test_a_yes_names_the_grant_with_its_grantor_reason_and_expiry(world: World, ns: str) -> None:
+    table = world.table(ns)
+    end = datetime.now(UTC) + timedelta(hours=1)
+    more = {"reason": "quarterly review", "expires-at": end.isoformat()}
+    give(world, "table", table.uuid, "select", {"user": world.analyst.id}, **more)
+    found = explain(world.analyst, of_table(world, table.uuid, "read_data"))
+    assert (found["decision"], found["relationships"]["holds"]) == ("allowed", True), found
+    (witness,) = found["relationships"]["witnesses"]
+    (grant,) = [each for each in witness["facts"] if each["kind"] == "grant"]
+    assert (grant["relation"], grant["object"]["name"]) == ("select", f"{ns}.{table.name}")
+    (row,) = grant["grants"]
+    assert (row["granted-by"], row["reason"]) == (world.admin.id, "quarterly review")
+    assert datetime.fromisoformat(row["expires-at"]) == end == datetime.fromisoformat(found["until"])
+    assert f"select on table {ns}.{table.name}" in found["summary"]
+
+
+def test_a_chain_of_roles_is_named_from_the_principal_to_the_object(world: World, ns: str) -> None:
+    table = world.table(ns)
+    outer, inner = make_role(world), make_role(world)
+    put_in(world, inner, "user", world.analyst.id)
+    put_in(world, outer, "role", inner)
+    give(world, "warehouse", "", "select", {"role": outer})
+    found = explain(world.analyst, of_table(world, table.uuid, "read_data"))
+    (witness,) = found["relationships"]["witnesses"]
+    assert steps(witness) == [
+        ("membership", "assignee", inner), ("membership", "assignee", outer), ("grant", "select", world.warehouse),
+    ]  # fmt: skip
+    assert [each["object"]["type"] for each in witness["facts"] if each["kind"] == "hierarchy"] == [
+        "namespace", "table",
+    ]  # fmt: skip
+
+
+def test_a_right_to_grant_names_the_flags_that_would_take_it_away(world: World, ns: str) -> None:
+    give(world, "namespace", world.namespace_id(ns), "create", {"user": world.analyst.id})
+    table = world.table(ns, by=world.analyst)
+    found = explain(world.analyst, of_table(world, table.uuid, "grant_select"))
+    absent = found["relationships"]["witnesses"][0]["absent"]
+    assert {(each["relation"], each["object"]["type"]) for each in absent} == {
+        ("managed_access", "namespace"), ("managed_access", "warehouse"),
+    }  # fmt: skip
+
+
+def test_a_no_names_grants_that_make_it_a_yes(world: World, ns: str) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "describe", {"user": world.analyst.id})
+    found = explain(world.analyst, of_table(world, table.uuid, "drop"))
+    assert (found["decision"], found["relationships"]["holds"]) == ("denied", False)
+    (first,) = found["relationships"]["repairs"][0]["grants"]
+    assert (first["privilege"], first["object"]["id"], first["granted-with"]) == (
+        "modify", table.uuid, "can_grant_modify",
+    )  # fmt: skip
+    assert f"modify on table {ns}.{table.name} would be enough" in found["summary"]
+    give(world, "table", table.uuid, "modify", {"user": world.analyst.id})
+    assert explain(world.analyst, of_table(world, table.uuid, "drop"))["decision"] == "allowed"
+
+
+def test_repairs_count_the_objects_that_they_open_too(world: World, ns: str) -> None:
+    table, *_ = [world.table(ns) for _ in range(3)]
+    asked = explain(world.admin, of_table(world, table.uuid, "drop"), identity={"user": world.carol.id})
+    repairs = asked["relationships"]["repairs"]
+    (of_namespace,) = [
+        each for each in repairs
+        if [(one["privilege"], one["object"]["id"]) for one in each["grants"]] == [("modify", world.namespace_id(ns))]
+    ]  # fmt: skip
+    assert of_namespace["opens"] == [{"type": "table", "count": 3}]
+    own = [[] if each["grants"][0]["object"]["type"] == "table" else None for each in repairs]
+    assert own[0] == [] and own == sorted(own, key=lambda each: each is None), "the smallest repairs come first"
+
+
+def test_invisible_and_absent_objects_answer_alike(world: World, ns: str) -> None:
+    table = world.table(ns)
+    hidden = world.carol.post(EXPLAIN, {"operation": of_table(world, table.uuid, "drop")})
+    missing = world.carol.post(EXPLAIN, {"operation": of_table(world, ABSENT, "drop")})
+    assert hidden.status_code == 404
+    status, type, message = error_triple(hidden)
+    assert (status, type, message.replace(table.uuid, ABSENT)) == error_triple(missing)
+
+
+def test_questions_about_others_need_the_right_to_read_assignments(world: World, ns: str) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "select", {"user": world.analyst.id})
+    body = {"operation": of_table(world, table.uuid, "read_data"), "identity": {"user": world.carol.id}}
+    assert world.analyst.post(EXPLAIN, body).status_code == 403
+    assert world.carol.post(EXPLAIN, body | {"identity": {"user": world.analyst.id}}).status_code == 404
+    assert world.admin.post(EXPLAIN, body).json()["decision"] == "denied"
+
+
+def test_facts_that_the_asker_may_not_read_are_another_grant(world: World, ns: str) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "manage_grants", {"user": world.analyst.id})
+    about = {"identity": {"user": world.carol.id}}
+    asked = of_table(world, table.uuid, "read_data")
+    role = make_role(world)
+    put_in(world, role, "user", world.carol.id)
+    give(world, "warehouse", "", "select", {"role": role})
+    one = explain(world.analyst, asked, **about)["relationships"]
+    give(world, "warehouse", "", "select", {"user": world.carol.id})
+    two = explain(world.analyst, asked, **about)["relationships"]
+    assert one == two == {"holds": True, "relation": "can_read_data", "another-grant": True}
+    give(world, "table", table.uuid, "select", {"user": world.carol.id})
+    three = explain(world.analyst, asked, **about)["relationships"]
+    assert "another-grant" not in three
+    assert [steps(each) for each in three["witnesses"]] == [[("grant", "select", table.uuid)]]
+    assert role not in str(three)
+
+
+@pytest.fixture
+def shut(world: World) -> Iterator[None]:
+    """Let the contractor work on no weekday; undo it after the test."""
+    opa = world.ready.opa
+    url, headers = f"{opa.url}/v1/data/policy_data/contractors", {"Authorization": f"Bearer {opa.token}"}
+    with httpx.Client(headers=headers, trust_env=False) as client:
+        before = client.get(url).raise_for_status().json()["result"]
+        hours = before["hours"] | {"weekdays": []}
+        client.put(url, json={"users": [world.contractor.id], "roles": [], "hours": hours}).raise_for_status()
+        yield
+        client.put(url, json=before).raise_for_status()
+
+
+@pytest.mark.usefixtures("shut")
+def test_a_denial_of_a_guardrail_names_its_rule_with_file_and_line(world: World, ns: str) -> None:
+    table = world.table(ns)
+    asked = {"identity": {"user": world.contractor.id}}
+    give(world, "table", table.uuid, "select", {"user": world.contractor.id})
+    found = explain(world.admin, of_table(world, table.uuid, "read_data"), **asked)
+    assert (found["decision"], found["relationships"]["holds"]) == ("denied", True), found
+    policies = found["policies"]
+    assert [each["code"] for each in policies["reasons"]] == ["contractor_outside_hours"]
+    (rule,) = policies["rules"]
+    assert rule["file"].endswith("guardrails/contractors.rego")
+    rego = Path("policies/gateway/guardrails/contractors.rego").read_text().splitlines()
+    assert rego[rule["line"] - 1].startswith("denials[index] contains denial if {")
+    assert "context.time" in policies["read"]
+
+
+def test_unknown_members_of_the_body_are_refused(world: World, ns: str) -> None:
+    table = world.table(ns)
+    body = {"operation": of_table(world, table.uuid, "drop"), "identitty": {"user": world.carol.id}}
+    assert world.admin.post(EXPLAIN, body).status_code == 400
+
+
+def test_explanations_equal_permission_checks(world: World, ns: str) -> None:
+    """Compare every action of three people on a table with the check, and follow each first repair."""
+    table = world.table(ns)
+    people: list[Person] = [world.analyst, world.carol, world.steward]
+    give(world, "table", table.uuid, "pass_grants", {"user": world.analyst.id})
+    give(world, "namespace", world.namespace_id(ns), "describe", {"user": world.analyst.id})
+    give(world, "warehouse", "", "modify", {"user": world.steward.id})
+    actions = ["get_metadata", "read_data", "drop", "move", "grant_select", "read_assignments", "unregister"]
+    for person, action in itertools.product(people, actions):
+        body = {"operation": of_table(world, table.uuid, action), "identity": {"user": person.id}}
+        allowed = world.admin.post(CHECK, body).json()["allowed"]
+        found = explain(world.admin, body["operation"], identity=body["identity"])
+        assert found["decision"] == ("allowed" if allowed else "denied"), (person, action)
+        assert bool(found["relationships"].get("witnesses")) is allowed
+        assert bool(found["relationships"].get("repairs")) is not allowed
+
+
+def test_the_revisions_of_the_answer_are_named(world: World, ns: str) -> None:
+    table: Table = world.table(ns)
+    found = explain(world.admin, of_table(world, table.uuid, "drop"))
+    revisions = found["revisions"]
+    assert UUID(revisions["server"]) and UUID(revisions["warehouse"]) and len(revisions["model"]) == 26
+    assert revisions["policies"]
