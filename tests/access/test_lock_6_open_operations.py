@@ -23,7 +23,7 @@ SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
 #: Lower these numbers together with the list. Raising one must be a deliberate decision.
 MOST_OPEN = 18
-MOST_ABOUT_ONESELF = 18
+MOST_ABOUT_ONESELF = 19
 
 
 def _listed() -> dict[str, tuple[str, str]]:

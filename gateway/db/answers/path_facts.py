@@ -8,7 +8,7 @@ depend on the number of all grants of the principal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -77,18 +77,21 @@ async def read_path_facts(connection: AsyncConnection, principals: Sequence[Prin
     edges, placed = await structure_above(connection, [object])
     path = {object, *placed[object].above} | {key.object for key in edges}
     path |= {key.subject for key in edges if isinstance(key.subject, ObjectKey)}
-    values = {
-        "types": [each.type.value for each in principals],
-        "ids": [each.id for each in principals],
-        **_path_values(path),
-    }
-    rows = await fetch_all(connection, GrantRow, _GRANTS, values)
+    rows = await _grants_on(connection, principals, path)
     grants = by_tuple(rows)
     tuples: dict[TupleKey, datetime | None] = dict.fromkeys(edges)
     tuples |= {key: expiry_of(some) for key, some in grants.items()}
     holders = {*principals, *(_role(row.object_id) for row in rows if row.object_type == ObjectType.ROLE.value)}
     tuples |= await desired_tuples(connection, _derived(holders, path))
     return PathFacts(frozenset(path), tuples, grants)
+
+
+async def _grants_on(
+    connection: AsyncConnection, principals: Sequence[Principal], path: Collection[ObjectKey]
+) -> Sequence[GrantRow]:
+    """Return the live grants to the principals and their roles, on objects of the path and on roles."""
+    values = {"types": [each.type.value for each in principals], "ids": [each.id for each in principals]}
+    return await fetch_all(connection, GrantRow, _GRANTS, {**values, **_path_values(path)})
 
 
 async def role_grants(
@@ -115,7 +118,7 @@ def expiry_of(grants: Sequence[GrantRow]) -> datetime | None:
     return None if None in ends else max(end for end in ends if end is not None)
 
 
-def _path_values(path: set[ObjectKey] | frozenset[ObjectKey]) -> dict[str, list[str]]:
+def _path_values(path: Collection[ObjectKey]) -> dict[str, list[str]]:
     ordered = sorted(path, key=lambda key: (key.type.value, key.id))
     return {"path_types": [key.type.value for key in ordered], "path_ids": [key.id for key in ordered]}
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -57,14 +57,14 @@ def deciding() -> Iterator[None]:
 class Disagreement(Exception):
     """OpenFGA and the rows give different answers, perhaps because one was read before and the other after a change.
 
-    A change of `principals` or `objects` that OpenFGA has not received explains it. `fields` are logged.
+    A change of `principals` or `objects` that OpenFGA has not received explains it. `part` is the part of the answer.
     """
 
     def __init__(
-        self, principals: Sequence[Principal], objects: Sequence[ObjectKey], fields: Mapping[str, str | int]
+        self, part: str, principals: Sequence[Principal], objects: Sequence[ObjectKey], differences: int = 1
     ) -> None:
         super().__init__("OpenFGA and the rows give different answers")
-        self.principals, self.objects, self.fields = principals, objects, fields
+        self.part, self.principals, self.objects, self.differences = part, principals, objects, differences
 
 
 class Confirming(UseCases):
@@ -84,16 +84,8 @@ class Confirming(UseCases):
             ]
             if not wrong:
                 return answer
-            raise Disagreement(
-                list(dict.fromkeys(each.principal for each in wrong)),
-                unconfirmed.objects,
-                {
-                    "relation": wrong[0].relation,
-                    "on": f"{wrong[0].object.type}:{wrong[0].object.id}",
-                    "principal": f"{wrong[0].principal.type}:{wrong[0].principal.id}",
-                    "differences": len(wrong),
-                },
-            )
+            principals = list(dict.fromkeys(each.principal for each in wrong))
+            raise Disagreement(wrong[0].relation, principals, unconfirmed.objects, len(wrong))
 
         return await self._agreed(confirm)
 
@@ -117,7 +109,13 @@ class Confirming(UseCases):
                 "A change of grants that concerns this answer has not reached OpenFGA yet. Send the request again."
             )
         self._answer_engines.checks.count_disagreement()
-        _log.error("answer.disagreed", **found.fields)
+        _log.error(
+            "answer.disagreed",
+            part=found.part,
+            on=f"{found.objects[0].type}:{found.objects[0].id}",
+            principal=f"{found.principals[0].type}:{found.principals[0].id}",
+            differences=found.differences,
+        )
         raise AnswerDisagreed(
             "OpenFGA does not confirm this answer, so it was not sent. An administrator finds the difference with "
             "`lakegate reconcile`."

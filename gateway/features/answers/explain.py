@@ -71,8 +71,7 @@ class _Subject:
 
     def disagreement(self, world: World, part: str) -> Disagreement:
         """Return the error for a part of the explanation that an engine does not confirm."""
-        fields = {"on": f"{self.key.type}:{self.key.id}", "principal": f"{self.principal.type}:{self.principal.id}"}
-        return Disagreement([self.principal], list(world.facts.path), {**fields, "part": part})
+        return Disagreement(part, [self.principal], [self.key, *(world.facts.path - {self.key})])
 
 
 class Explanations(Confirming):

@@ -25,6 +25,7 @@ from gateway.access.operations import (
     access_requests,
     actions,
     answer_lists,
+    answers,
     change_tickets,
     checks,
     credentials,
@@ -682,6 +683,13 @@ def _checks() -> list[Example]:
     return [
         Example("check own", checks.CheckPermission(own), body={"operation": about}),
         Example("check other", checks.CheckPermission(other), body=of_other),
+        Example("explain own", answers.ExplainAccess(own), body={"operation": about}),
+        Example(
+            "explain own on the server",
+            answers.ExplainAccess(Check(world.SERVER, Can.CREATE_PROJECT)),
+            body={"operation": {"server": {"action": "create_project"}}},
+        ),
+        Example("explain other", answers.ExplainAccess(other), body=of_other),
         Example("check many", checks.BatchCheck((own, other)), body={"checks": [{"operation": about}, of_other]}),
         Example(
             "check as a delegate",

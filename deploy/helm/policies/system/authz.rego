@@ -16,13 +16,25 @@ default allow := false
 # METADATA
 # description: |
 #   The gateway queries decisions. The only permitted parameter turns an error of a built-in function into an error of
-#   the request. Without it, an erroneous rule would deny nothing. Other parameters could return traces or metrics of a
-#   policy.
+#   the request. Without it, an erroneous rule would deny nothing. Other parameters could return traces of many
+#   questions, or metrics.
 allow if {
 	_is(_gateway_token)
 	input.method == "POST"
 	input.path == ["v1", "data", "gateway", "decisions"]
 	object.get(input, "params", {}) in [{}, {"strict-builtin-errors": ["true"]}]
+}
+
+# METADATA
+# description: |
+#   The gateway queries one decision with its trace, to name the rules behind it. The trace contains policies and policy
+#   data. The gateway shows only the names and positions of rules, and only to callers that may read them.
+allow if {
+	_is(_gateway_token)
+	input.method == "POST"
+	input.path == ["v1", "data", "gateway", "decisions"]
+	object.get(input, "params", {}) == {"strict-builtin-errors": ["true"], "explain": ["full"], "pretty": ["true"]}
+	count(input.body.input.questions) == 1
 }
 
 # METADATA
