@@ -14,6 +14,7 @@ import click
 from gateway.cli.common import ends_on, postgres_tls, run_on_services, settings_for, trust
 
 if TYPE_CHECKING:
+    from gateway.db.engine.database import Database
     from gateway.features.server.model_changes import Models
     from gateway.settings import Settings
 
@@ -128,14 +129,12 @@ def model_rollback(by: str | None) -> None:
 
 
 @asynccontextmanager
-async def opened_models(settings: Settings) -> AsyncIterator[Models]:
-    """Context manager. Open the primary database and OpenFGA for changes of models. Close them after the block."""
+async def opened_database(settings: Settings) -> AsyncIterator[Database]:
+    """Context manager. Open the primary database. Close it after the block."""
     from gateway.assembly.adapters import event_outbox
     from gateway.db.engine.database import Database
-    from gateway.features.server.model_changes import Models, OpenFgaAddress
     from gateway.settings.postgres import asyncpg_url
 
-    at = settings.openfga
     database = Database(
         asyncpg_url(settings.write_url()),
         pool_size=2,
@@ -143,15 +142,22 @@ async def opened_models(settings: Settings) -> AsyncIterator[Models]:
         tls=postgres_tls(settings),
         event_outbox=event_outbox(settings),
     )
-    trust_store = trust()
-    key = at.api_key.reveal() if at.api_key else None
     try:
-        yield Models(
-            database,
-            OpenFgaAddress(at.endpoint, key, at.store_name, at.timeout, trust_store.context, trust_store.bundle),
-        )
+        yield database
     finally:
         await database.close()
+
+
+@asynccontextmanager
+async def opened_models(settings: Settings) -> AsyncIterator[Models]:
+    """Context manager. Open the primary database and OpenFGA for changes of models. Close them after the block."""
+    from gateway.features.server.model_changes import Models, OpenFgaAddress
+
+    at, trust_store = settings.openfga, trust()
+    key = at.api_key.reveal() if at.api_key else None
+    address = OpenFgaAddress(at.endpoint, key, at.store_name, at.timeout, trust_store.context, trust_store.bundle)
+    async with opened_database(settings) as database:
+        yield Models(database, address)
 
 
 def about_models(work: Callable[[Settings], Coroutine[Any, Any, Answer]], settings: Settings | None = None) -> Answer:

@@ -73,6 +73,18 @@ def same_model(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
     return bool(_canonical(left) == _canonical(right))
 
 
+def without_empties(node: Any) -> Any:
+    """Return a stored model without the empty values that OpenFGA adds. The empty objects that have a meaning stay."""
+    if isinstance(node, Mapping):
+        kept = {key: without_empties(value) for key, value in node.items()}
+        return {key: each for key, each in kept.items() if each not in (None, "", [], {}) or _means(key, each)}
+    return [without_empties(each) for each in node] if isinstance(node, list) else node
+
+
+def _means(key: str, value: Any) -> bool:
+    return value == {} and key in ("this", "wildcard")
+
+
 def content_hash(model: Mapping[str, Any]) -> str:
     """Return the hexadecimal SHA-256 of the model's content. Two models have the same hash if `same_model` is true."""
     return hashlib.sha256(json.dumps(_canonical(model), sort_keys=True).encode()).hexdigest()

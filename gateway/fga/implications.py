@@ -18,7 +18,9 @@ from gateway.fga.model_analysis import ParsedModel
 MAX_TERMS: Final = 20_000
 """Limit of the terms of one formula. A larger formula is an error, never a partial result."""
 
-_EDGES: Final = ("parent", "project", "server")
+EDGES: Final = ("parent", "project", "server")
+"""The relations from an object to its container."""
+
 _SUBSETS: Final = 10
 
 
@@ -68,9 +70,7 @@ def chains(models: Sequence[ParsedModel], type: ObjectType, depth: int) -> list[
 
 def _above(models: Sequence[ParsedModel], type: ObjectType, depth: int) -> Iterator[Chain]:
     left = depth - (type is ObjectType.NAMESPACE)
-    steps = {
-        (edge, parent) for model in models for edge in _EDGES for parent in _plain_parents(model, type, edge) or ()
-    }
+    steps = {(edge, parent) for model in models for edge in EDGES for parent in plain_parents(model, type, edge) or ()}
     ends = True
     for edge, parent in sorted(steps):
         if parent is ObjectType.NAMESPACE and left < 1:
@@ -82,7 +82,7 @@ def _above(models: Sequence[ParsedModel], type: ObjectType, depth: int) -> Itera
         yield Chain((), ())
 
 
-def _plain_parents(model: ParsedModel, type: ObjectType, edge: str) -> list[ObjectType] | None:
+def plain_parents(model: ParsedModel, type: ObjectType, edge: str) -> list[ObjectType] | None:
     """Return the types to which an edge leads; None if the relation is not an edge to plain objects."""
     rule = model.rule(type, edge)
     if rule is None or list(kinds(rule.rewrite)) != ["this"]:
@@ -150,7 +150,7 @@ class Implications:
         )
 
     def _from_above(self, level: int, edge: str, relation: str) -> Formula:
-        parents = _plain_parents(self._model, self._chain.types[level], edge)
+        parents = plain_parents(self._model, self._chain.types[level], edge)
         if parents is None:
             # A step over another relation than an edge is a fact of its own, with the same name in both models.
             exists = self._model.rule(self._chain.types[level], edge) is not None

@@ -45,7 +45,7 @@ def deciding_grants(model: ParsedModel, relation: str, levels: Sequence[ObjectTy
     """
     if model.rule(levels[0], relation) is None:
         return None
-    if not model.members_are_recorded() or not _members_only_add(model):
+    if not model.members_are_recorded() or not members_only_add(model):
         return None
     bound = _necessary(model, levels, 0, relation, frozenset())
     necessary = None
@@ -54,7 +54,7 @@ def deciding_grants(model: ParsedModel, relation: str, levels: Sequence[ObjectTy
     return DecidingGrants(_sufficient(model, relation, levels), necessary)
 
 
-def _members_only_add(model: ParsedModel) -> bool:
+def members_only_add(model: ParsedModel) -> bool:
     """Return True if the memberships of roles are unions without exceptions, so that members of a member role are
     members too.
     """

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gateway.cli.common import DIFFERS
 from gateway.features.server.model_changes import REQUIRED
 from gateway.fga.model import ModelNotReady
 from lakegate.local.policy_repository import create_model
@@ -54,6 +56,24 @@ def auditor(world: World) -> Iterator[Any]:
     world.grant("inspector", world.contractor, "warehouse", world.warehouse)
     yield world.contractor
     world.strip(world.contractor)
+
+
+def test_diff_on_the_database_names_who_gains_what_and_why(world: World, stack: Ready, own: Path, auditor: Any) -> None:
+    done = lakegate(stack, "model", "diff", "active", str(own), "--database", "--format", "json")
+    assert done.returncode == DIFFERS, done.stderr
+    summary, *rows = map(json.loads, done.stdout.splitlines())
+    assert "warehouse#can_list_everything <- warehouse#inspector" in summary["unacknowledged"]
+    (row,) = [each for each in rows if {"type": "user", "id": auditor.id} in each["principals"]]
+    assert row["object"] == {"type": "warehouse", "id": world.warehouse}
+    gained = {each["kind"]: each["gained"] for each in row["changes"]}
+    assert "can_list_everything" in gained["warehouse"]
+    assert "can_get_metadata" in gained["table"]
+    assert not any(each["lost"] for each in row["changes"])
+    grant = {"relation": "inspector", "object": row["object"], "principal": {"type": "user", "id": auditor.id}}
+    assert all(each["grants"] == [grant] for each in row["because"])
+    text = lakegate(stack, "model", "diff", "active", str(own), "--database").stdout
+    assert f"user {auditor.id}\n  + can_" in text, text
+    assert "  + can_get_metadata on every table below" in text
 
 
 def test_an_own_model_from_a_directory_decides_after_its_activation(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.fga.compiled import compiled_model
+from gateway.fga.compiled import compiled_model, same_model, without_empties
 from gateway.fga.evaluation import Evaluation, HeldTuple, ModelRules
 from gateway.fga.implications import MAX_TERMS, Literal, TooComplex, all_of, negated, primes
 from gateway.fga.model_diff import Fact, Implication, acknowledge, compare_models
+from gateway.fga.model_rules import downward_steps
 from tests.support.model_edits import Edited, above, computed, edited_models
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -65,6 +67,19 @@ def test_equal_models_have_no_difference() -> None:
     diff = compare_models(SHIPPED, SHIPPED)
     assert (diff.widened, diff.narrowed) == ((), ())
     assert acknowledge(diff, None).exact
+
+
+def test_empty_values_of_a_stored_model_make_no_difference() -> None:
+    stored = copy.deepcopy(SHIPPED)
+    for each in stored["type_definitions"]:
+        for about in ((each.get("metadata") or {}).get("relations") or {}).values():
+            for subject in about.get("directly_related_user_types") or ():
+                subject.setdefault("condition", "")
+                subject.setdefault("relation", "")
+    model = without_empties(stored)
+    assert downward_steps(stored) and not downward_steps(model)
+    assert same_model(model, SHIPPED)
+    assert (compare_models(SHIPPED, model).widened, compare_models(model, SHIPPED).widened) == ((), ())
 
 
 def test_added_implication_is_reported_at_each_level() -> None:
