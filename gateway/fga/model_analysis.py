@@ -247,7 +247,9 @@ class ParsedModel:
         arms: set[str] = set()
         for name in self.implying(type, relation):
             arms.update(_from_parent(self._rules[type.value, name].rewrite))
-        return min((arm for arm in arms if (parent.value, arm) in self._rules), default=None)
+        # Only one relation is checked, so take the one that most others imply: `describes`, not `audits`.
+        known = sorted(arm for arm in arms if (parent.value, arm) in self._rules)
+        return max(known, key=lambda arm: len(self.implying(parent, arm)), default=None)
 
     def implying(self, type: ObjectType, relation: str) -> set[str]:
         """Return the relations of the type each of which alone implies `relation`, including `relation` itself."""

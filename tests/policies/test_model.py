@@ -39,7 +39,7 @@ GRANTABLE_SUBJECTS = [
 
 
 #: Privileges that are meant to bind the owners and grant managers of the object.
-BINDING = ("delegate", "enforcer", "inspector", "manage_tags", "approve_changes")
+BINDING = ("delegate", "enforcer", "inspector", "manage_tags", "approve_changes", "auditor")
 
 
 @pytest.fixture(scope="module")
@@ -190,11 +190,13 @@ def test_grantable_relations_equal_those_of_the_reference_model(model: Model) ->
         "ownership", "pass_grants", "manage_grants", "manage_tags", "approve_changes", "describe", "select", "create",
         "modify",
     }  # fmt: skip
-    on_projects = {"project_admin", "security_admin", "data_admin", "role_creator", "tag_creator", "approve_changes"}
+    on_projects = {
+        "project_admin", "security_admin", "data_admin", "role_creator", "tag_creator", "approve_changes", "auditor",
+    }  # fmt: skip
     assert grantable_of(model) == {
-        "server": {"admin", "operator", "provisioner", "policy_reader"},
+        "server": {"admin", "operator", "provisioner", "policy_reader", "auditor"},
         "project": on_projects | {"describe", "select", "create", "modify", "delegate", "enforcer", "inspector"},
-        "warehouse": below | {"delegate", "enforcer", "inspector", "manage_storage"},
+        "warehouse": below | {"delegate", "enforcer", "inspector", "manage_storage", "auditor"},
         "namespace": below | {"enforcer"},
         "table": below - {"create"} | {"enforcer"},
         "column": {"select"},
@@ -323,7 +325,7 @@ def _before_1_9(model: Model) -> Model:
 
 def _before_1_10(model: Model) -> Model:
     """Return the model in which grant managers hand out what is meant to bind owners, and `apply` detaches tags."""
-    former = _without(model, {"secures", "remove", "removes", "can_grant_remove"})
+    former = _without(_before_1_11(model), {"secures", "remove", "removes", "can_grant_remove"})
     types = {each["type"]: each.get("relations", {}) for each in former["type_definitions"]}
     types["project"]["secures"] = next(
         each["relations"]["secures"] for each in model["type_definitions"] if each["type"] == "project"
@@ -342,6 +344,21 @@ def _before_1_10(model: Model) -> Model:
     types["warehouse"]["manages_tags"] = _union(_computed("manage_tags"), from_project)
     types["tag"]["can_remove"] = _computed("applies")
     types["tag"]["can_read"] = _union(_computed("applies"), _from("project", "can_list_tags"))
+    return former
+
+
+def _before_1_11(model: Model) -> Model:
+    """Return the model without auditors."""
+    added = {"auditor", "audits", "can_grant_auditor", "can_describe_everything", "can_read_change_tickets"}
+    former = _without(model, added)
+    arms = [_computed("auditor"), _computed("audits"), *(_from(edge, "audits") for edge in ("project", "parent"))]
+    for type_definition in former["type_definitions"]:
+        relations = type_definition.get("relations") or {}
+        for name, definition in relations.items():
+            if "union" not in definition:
+                continue
+            left = [arm for arm in definition["union"]["child"] if arm not in arms]
+            relations[name] = left[0] if len(left) == 1 else {"union": {"child": left}}
     return former
 
 
@@ -380,6 +397,34 @@ def test_version_1_10_changes_only_what_binds_owners_of_version_1_9(fga_model: P
     assert _recorded(fga_model, "1.9") == f"`{content_hash(_before_1_10(model))[:12]}`"
 
 
+def test_version_1_11_only_adds_auditors_to_version_1_10(fga_model: Path, model: Model) -> None:
+    """Without the auditors the model has the recorded hash of version 1.10: no other right changes."""
+    assert _recorded(fga_model, "1.10") == f"`{content_hash(_before_1_11(model))[:12]}`"
+
+
+def test_auditing_leads_to_no_action_but_reading(model: Model) -> None:
+    """Each relation that `audits` implies on the same object is in this list."""
+    found = {
+        (each["type"], relation)
+        for each in model["type_definitions"]
+        for relation, definition in (each.get("relations") or {}).items()
+        if "audit" in str(definition) and relation not in ("audits", "auditor")
+    }
+    shown = {"can_get_metadata", "can_list_everything", "can_read_assignments"}
+    assert found == {
+        *(("server", each) for each in ("can_list_all_projects", "can_list_users", "can_read_assignments")),
+        *(("project", each) for each in ("can_get_metadata", "can_list_roles", "can_list_tags")),
+        *(("project", each) for each in ("can_list_data_policies", "can_read_assignments")),
+        *(("warehouse", each) for each in (*shown, "can_read_change_tickets")),
+        *(("namespace", each) for each in shown),
+        *((type, "can_include_in_list") for type in ("table", "view", "generic_table")),
+        *((type, "can_read_assignments") for type in ("table", "view", "generic_table", "role", "tag", "data_policy")),
+        ("tag", "can_read_attachments"),
+        ("data_policy", "can_read"),
+        ("data_policy", "can_read_affected"),
+    }
+
+
 def test_no_right_below_the_project_leads_to_handing_out_what_binds_its_holder(model: Model) -> None:
     """Only principals that secure the project grant these privileges, and `secures` follows the hierarchy alone."""
     types = {each["type"]: each.get("relations", {}) for each in model["type_definitions"]}
@@ -394,7 +439,7 @@ def test_no_right_below_the_project_leads_to_handing_out_what_binds_its_holder(m
 def test_principals_that_read_events_before_version_1_7_still_can(model: Model) -> None:
     types = {each["type"]: each.get("relations", {}) for each in model["type_definitions"]}
     server = types["server"]
-    assert server["can_read_events"] == server["can_list_all_projects"]
+    assert server["can_read_events"] == server["can_update_users"]
     assert server["can_manage_events"] == server["can_create_project"]
 
 

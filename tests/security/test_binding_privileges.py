@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.stack.world import Table, World
 
-BINDING = ("manage_tags", "approve_changes", "enforcer", "delegate", "inspector")
+BINDING = ("manage_tags", "approve_changes", "enforcer", "delegate", "inspector", "auditor")
 #: The privileges of each kind of object.
 ON = {"warehouse": BINDING, "namespace": BINDING[:3], "table": BINDING[:3]}
 

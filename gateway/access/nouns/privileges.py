@@ -47,6 +47,12 @@ class Privilege(StrEnum):
         "Reads the policies and policy data of the server as bundles for OPA; no other right.",
         "administration",
     )
+    AUDITOR = (
+        "auditor",
+        "Auditor",
+        "Reads grants, their history, approvals, live credentials and data policies here and below; no data.",
+        "security",
+    )
     PROJECT_ADMIN = "project_admin", "Project admin", "All rights in the project.", "administration"
     SECURITY_ADMIN = (
         "security_admin",
@@ -128,8 +134,8 @@ class Privilege(StrEnum):
 
 
 #: A live grant of one of these on an object makes the containers above it visible, by a derived `traverse` tuple. Every
-#: privilege that makes its object visible is in this set: `manage_storage` shows the warehouse, so it shows the project
-#: too.
+#: privilege that makes its object visible is in this set: `manage_storage` and `auditor` show the warehouse, so they
+#: show the project too.
 TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
     {
         Privilege.DESCRIBE,
@@ -139,11 +145,12 @@ TRAVERSE_REASONS: frozenset[Privilege] = frozenset(
         Privilege.OWNERSHIP,
         Privilege.MANAGE_STORAGE,
         Privilege.APPROVE_CHANGES,
+        Privilege.AUDITOR,
     }
 )
 
-#: Privileges that restrict even the owners and grant managers of the object. So only principals that may secure the
-#: project can grant them.
+#: Privileges that restrict or observe even the owners and grant managers of the object. So only principals that may
+#: secure the project can grant them.
 BINDING: frozenset[Privilege] = frozenset(
     {
         Privilege.DELEGATE,
@@ -151,6 +158,7 @@ BINDING: frozenset[Privilege] = frozenset(
         Privilege.INSPECTOR,
         Privilege.MANAGE_TAGS,
         Privilege.APPROVE_CHANGES,
+        Privilege.AUDITOR,
     }
 )
 

@@ -65,6 +65,7 @@ CARD = Card(
         Privilege.ENFORCER,
         Privilege.INSPECTOR,
         Privilege.APPROVE_CHANGES,
+        Privilege.AUDITOR,
         Privilege.DESCRIBE,
         Privilege.SELECT,
         Privilege.CREATE,

@@ -56,7 +56,13 @@ SERVER = Card(
     "a token that is not limited to a project.",
     forbidden=ServerActionForbidden,
     grantors="an administrator of the server",
-    privileges=(Privilege.ADMIN, Privilege.OPERATOR, Privilege.PROVISIONER, Privilege.POLICY_READER),
+    privileges=(
+        Privilege.ADMIN,
+        Privilege.OPERATOR,
+        Privilege.PROVISIONER,
+        Privilege.POLICY_READER,
+        Privilege.AUDITOR,
+    ),
     policy_operations={
         Can.DELETE_USERS: "delete_user",
         Can.LIST_ALL_PROJECTS: "list_projects",

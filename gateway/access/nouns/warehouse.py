@@ -67,12 +67,14 @@ WAREHOUSE = Card(
         Privilege.ENFORCER,
         Privilege.INSPECTOR,
         Privilege.MANAGE_STORAGE,
+        Privilege.AUDITOR,
     ),
     policy_operations={
         Can.ACCEPT_MOVED_NAMESPACE: "move_namespace",
         Can.ADOPT_FILES: "adopt_table",
         Can.CONTROL_ALL_TASKS: "control_tasks",
         Can.DELEGATE: "exchange_token",
+        Can.DESCRIBE_EVERYTHING: "search_tabular",
         Can.ENFORCE: "load_table",
         Can.GET_ALL_TASKS: "list_tasks",
         Can.GET_CONFIG: "get_config",
@@ -82,6 +84,7 @@ WAREHOUSE = Card(
         Can.LIST_DELETED_TABULARS: "list_deleted_tabulars",
         Can.MODIFY_SOFT_DELETION: "set_warehouse_delete_profile",
         Can.MODIFY_TASK_QUEUE_CONFIG: "set_queue_config",
+        Can.READ_CHANGE_TICKETS: "list_change_tickets",
     },
 )
 
@@ -122,7 +125,7 @@ TABLE = Card(
     parents=(ObjectType.NAMESPACE,),
     not_found=NoSuchTableException,
     forbidden=TableActionForbidden,
-    # Column grantees see that the table exists, without its metadata.
+    # Column grantees and auditors see that the table exists, without its metadata.
     visible_by=Can.INCLUDE_IN_LIST,
     privileges=(*PRIVILEGES_BELOW_PROJECTS, Privilege.MODIFY, Privilege.ENFORCER),
     policy_operations={
@@ -153,8 +156,8 @@ VIEW = Card(
     parents=(ObjectType.NAMESPACE,),
     not_found=NoSuchViewException,
     forbidden=ViewActionForbidden,
-    visible_by=Can.GET_METADATA,
-    queried_by=Can.INCLUDE_IN_LIST,
+    # Auditors see that it exists, without its metadata.
+    visible_by=Can.INCLUDE_IN_LIST,
     privileges=(*PRIVILEGES_BELOW_PROJECTS, Privilege.MODIFY),
     policy_operations={
         **_operations(ObjectType.VIEW),
@@ -169,8 +172,8 @@ GENERIC_TABLE = Card(
     parents=(ObjectType.NAMESPACE,),
     not_found=NoSuchGenericTableException,
     forbidden=GenericTableActionForbidden,
-    visible_by=Can.GET_METADATA,
-    queried_by=Can.INCLUDE_IN_LIST,
+    # Auditors see that it exists, without its metadata.
+    visible_by=Can.INCLUDE_IN_LIST,
     privileges=(*PRIVILEGES_BELOW_PROJECTS, Privilege.MODIFY),
     policy_operations={
         **_operations(ObjectType.GENERIC_TABLE),

@@ -30,6 +30,9 @@ from gateway.iceberg.errors import BadRequestException, CatalogError
 APPROVES: Final = Can.APPROVE_CHANGES
 """The relation of an approver. Principals that manage the grants of an object hold it too."""
 
+READS_ALL: Final = Can.READ_CHANGE_TICKETS
+"""The relation on a warehouse with which a principal lists all of its tickets."""
+
 _TICKETS = "/management/v1/warehouse/{warehouse_id}/change-tickets"
 
 
@@ -64,7 +67,10 @@ def ticket_object(type: ObjectType, warehouse_id: UUID, id: UUID) -> Ref:
 
 @dataclass(frozen=True)
 class ListChangeTickets(ReadOperation):
-    """List the tickets of a warehouse that the caller requested, or may decide about; the oldest first."""
+    """List the tickets of a warehouse that the caller requested, or may decide about; the oldest first.
+
+    Auditors see all of them, without the updates of the changes.
+    """
 
     endpoint: ClassVar[str] = f"GET {_TICKETS}"
     warehouse: InPath[WarehouseRef]
@@ -73,7 +79,7 @@ class ListChangeTickets(ReadOperation):
     page_size: PageSize = None
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(Can.USE, self.warehouse), Demand(APPROVES, self.warehouse, required=False))
+        return (Demand(Can.USE, self.warehouse), Demand(READS_ALL, self.warehouse, required=False))
 
 
 @dataclass(frozen=True)

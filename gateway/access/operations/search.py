@@ -27,10 +27,15 @@ class SearchTabular(QuestionOperation):
     text: Annotated[str, Body(SearchTabularRequest, "search")]
     tag: Annotated[str | None, Body(SearchTabularRequest, "tag")] = None
 
+    @property
+    def by_all(self) -> Can:
+        """Return the relation with which every row is visible. A search by tag reveals tags, which are metadata."""
+        return Can.LIST_EVERYTHING if self.tag is None else Can.DESCRIBE_EVERYTHING
+
     def demands(self) -> tuple[Demand, ...]:
         return (
             Demand(Can.USE, self.warehouse),
-            Demand(Can.LIST_EVERYTHING, self.warehouse, required=False),
+            Demand(self.by_all, self.warehouse, required=False),
         )
 
 

@@ -12,6 +12,7 @@ from gateway.access.management_errors import OwnChangeForbidden, TicketNotPendin
 from gateway.access.nouns.authz_errors import ticket_not_found
 from gateway.access.operations.change_tickets import (
     APPROVES,
+    READS_ALL,
     ApproveChange,
     ChangeTicket,
     ChangeTicketList,
@@ -154,7 +155,7 @@ class ChangeTickets(UseCases):
         return row
 
     async def _seen(self, permit: Permit[ListChangeTickets], rows: Sequence[TicketHead]) -> Sequence[bool]:
-        if permit.holds(APPROVES, permit.operation.warehouse):
+        if permit.holds(READS_ALL, permit.operation.warehouse):
             return [True] * len(rows)
         approves = await self._door.visible(permit, APPROVES, [row.on for row in rows]) if rows else []
         return [yes or row.principal == permit.actor.id for row, yes in zip(rows, approves, strict=True)]

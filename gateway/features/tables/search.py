@@ -37,7 +37,7 @@ class Search(UseCases):
         matches that the caller cannot see do not shorten the result. Raises DecisionUnavailable during an outage.
         """
         operation = permit.operation
-        all_seen = permit.holds(Can.LIST_EVERYTHING, operation.warehouse)
+        all_seen = permit.holds(operation.by_all, operation.warehouse)
         within = None if all_seen else await self._within(permit)
         found: list[FoundRow] = []
         offset, limit = 0, MOST_FOUND if all_seen or within is not None else _MOST_READ

@@ -36,12 +36,12 @@ def test_in_the_shipped_model_only_recorded_grants_show_a_row() -> None:
     assert reaches[T.TABLE].own == tabular | {READ_COLUMNS}
     assert reaches[T.VIEW].own == reaches[T.GENERIC_TABLE].own == tabular
     assert reaches[T.NAMESPACE].own == tabular | {"create"}
-    assert reaches[T.WAREHOUSE].own == tabular | {"create", "manage_storage"}
+    assert reaches[T.WAREHOUSE].own == tabular | {"create", "manage_storage", "auditor"}
     assert not reaches[T.TABLE].above and not reaches[T.VIEW].above and not reaches[T.NAMESPACE].above
-    assert reaches[T.PROJECT].above == {"admin", "operator"}
+    assert reaches[T.PROJECT].above == {"admin", "operator", "auditor"}
     assert reaches[T.WAREHOUSE].above == {
         "project_admin", "security_admin", "data_admin", "describe", "select", "create", "modify", "approve_changes",
-        "operator",
+        "operator", "auditor",
     }  # fmt: skip
 
 
@@ -156,6 +156,7 @@ def test_the_inherited_relation_is_read_from_the_parent_rewrite() -> None:
     assert inherited_of(model, T.TABLE, "can_read_data", T.NAMESPACE) == "selects"
     assert inherited_of(model, T.TABLE, "can_drop", T.NAMESPACE) == "modifies"
     assert inherited_of(model, T.VIEW, "can_get_metadata", T.NAMESPACE) == "describes"
+    assert inherited_of(model, T.TABLE, "can_include_in_list", T.NAMESPACE) == "describes", "not the rarer `audits`"
     assert inherited_of(model, T.NAMESPACE, "can_get_metadata", T.WAREHOUSE) == "describes"
     assert inherited_of(model, T.TABLE, "can_get_metadata", T.WAREHOUSE) is None, "a table has no edge to a warehouse"
     assert inherited_of(model, T.TABLE, "no_such", T.NAMESPACE) is None
