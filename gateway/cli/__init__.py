@@ -13,6 +13,7 @@ from importlib.metadata import version as installed_version
 
 import click
 
+from gateway.cli.access_requests import access
 from gateway.cli.apply import apply, apply_schema, export
 from gateway.cli.audit import audit
 from gateway.cli.changes import changes, contracts, require_verifiers
@@ -45,6 +46,7 @@ def main() -> None:
 
 
 for _command in (
+    access,
     apply,
     apply_schema,
     audit,

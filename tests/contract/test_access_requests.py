@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from tests.support.stack.access_requests import ask, asked, decide, listed, may_read, on_table, read
+from tests.support.stack.role_policies import make_role
 from tests.support.stack.world import Person, Table, World, error_of
 
 
@@ -71,3 +72,120 @@ def test_requests_are_listed_for_requesters_and_approvers(world: World, table: T
     assert listed(owner) == listed(owner, mine="false", status="pending") == [id]
     assert listed(owner, mine="true") == listed(owner, status="approved") == []
     assert listed(other) == []
+
+
+def test_denied_and_withdrawn_requests_show_who_ended_them_and_why(world: World, table: Table) -> None:
+    bob = _describer(world, table)
+    denied, withdrawn = asked(bob, on_table(world, table)), asked(bob, on_table(world, table), "modify")
+    for _ in range(2):
+        assert decide(world.admin, denied, "deny", {"reason": "use the copy"}).status_code == 204
+        assert decide(bob, withdrawn, "withdraw").status_code == 204
+    found = read(bob, denied)
+    assert (found["status"], found["decided-by"], found["comment"]) == ("denied", world.admin.id, "use the copy")
+    found = read(world.admin, withdrawn)
+    assert (found["status"], found["ended-by"]) == ("withdrawn", bob.id)
+    for id, action in ((denied, "approve"), (denied, "withdraw"), (withdrawn, "deny"), (denied, "end")):
+        refused = decide(bob if action == "withdraw" else world.admin, id, action)
+        assert (refused.status_code, error_of(refused)["type"]) == (409, "AccessRequestNotOpen"), action
+
+
+def test_end_of_an_access_keeps_other_grants_of_the_privilege(world: World, table: Table) -> None:
+    bob, owner = _describer(world, table), world.stranger("owner")
+    world.grant("manage_grants", owner, "table", table.uuid)
+    id = asked(bob, on_table(world, table))
+    for _ in range(2):
+        assert decide(owner, id, "approve").status_code == 204, "repeating the own decision has no effect"
+    world.sql("update grants set granted_by = 'oidc~former' where principal_id = $1 and privilege = 'describe'", bob.id)
+    assert world.admin.post(
+        f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants",
+        {"writes": [{"privilege": "select", "principal": {"user": bob.id}}]},
+    ).is_success
+    assert decide(bob, id, "end").status_code == 204
+    assert read(bob, id)["ended-by"] == bob.id
+    assert may_read(bob, world, table), "the grant of the administrator stays"
+    assert decide(owner, id, "end").status_code == 204, "repeating an end has no effect"
+    world.revoke("select", bob, "table", table.uuid)
+    assert not may_read(bob, world, table)
+
+
+def test_ordinary_revocation_of_the_grant_ends_the_request(world: World, table: Table) -> None:
+    bob = _describer(world, table)
+    id = asked(bob, on_table(world, table))
+    assert decide(world.admin, id, "approve").status_code == 204
+    world.revoke("select", bob, "table", table.uuid)
+    assert read(bob, id)["status"] == "ended"
+
+
+def test_approval_does_not_shorten_a_grant_of_the_same_grantor(world: World, table: Table) -> None:
+    bob = _describer(world, table)
+    world.grant("select", bob, "table", table.uuid)
+    id = asked(bob, on_table(world, table), "select", "modify")
+    refused = decide(world.admin, id, "approve")
+    assert (refused.status_code, error_of(refused)["type"]) == (409, "AccessAlreadyGranted")
+    assert decide(world.admin, id, "approve", {"privileges": ["modify"]}).status_code == 204
+
+
+def test_pending_requests_are_limited_by_user_and_repeated_ones_refused(world: World, table: Table) -> None:
+    bob = _describer(world, table)
+    id = asked(bob, on_table(world, table))
+    again = ask(bob, on_table(world, table), reason="once more")
+    assert (again.status_code, error_of(again)["type"]) == (409, "AccessRequestAlreadyOpen")
+    assert id in error_of(again)["message"]
+    world.sql(
+        "insert into access_requests (id, principal, project_id, object_type, object_id, name, privileges, reason, "
+        "duration, expires_at) select gen_random_uuid(), $1, $2, 'project', $2, 'p', '{select}', 'r', 60, "
+        "now() + interval '1 h' from generate_series(1, 49)",
+        bob.id,
+        world.project,
+    )
+    more = ask(bob, on_table(world, table), "modify")
+    assert (more.status_code, error_of(more)["type"]) == (409, "TooManyAccessRequests")
+    assert decide(bob, id, "withdraw").status_code == 204
+    assert ask(bob, on_table(world, table), "modify").status_code == 201
+
+
+def test_reminder_is_possible_once_in_an_interval(world: World, table: Table) -> None:
+    bob = _describer(world, table)
+    id = asked(bob, on_table(world, table))
+    early = decide(bob, id, "remind")
+    assert (early.status_code, error_of(early)["type"]) == (409, "AccessReminderTooEarly")
+    world.sql("update access_requests set created_at = now() - interval '2 days' where id = $1::text::uuid", id)
+    assert decide(bob, id, "remind").status_code == 204
+    assert "reminded-at" in read(bob, id)
+    assert decide(bob, id, "remind").status_code == 409
+
+
+def test_membership_of_a_role_can_be_requested(world: World, table: Table) -> None:
+    bob, role = world.stranger("member"), make_role(world)
+    world.grant("describe", bob, "project", world.project)
+    path = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants"
+    entry = {"privilege": "select", "principal": {"role": role}}
+    assert world.admin.post(path, {"writes": [entry]}).status_code == 204
+    id = asked(bob, {"type": "role", "role-id": role}, "assignee", duration_seconds=3600)
+    assert decide(world.admin, id, "approve").status_code == 204
+    assert may_read(bob, world, table)
+    assert decide(world.admin, id, "end").status_code == 204
+    assert not may_read(bob, world, table)
+
+
+def test_command_requests_lists_and_approves(world: World, table: Table) -> None:
+    bob = _describer(world, table)
+
+    def run(person: Person, *words: str) -> str:
+        done = world.lakegate("access", *words, "--gateway", world.base, "--token", person.token)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    on = ("--warehouse", world.warehouse, "--table", f"{table.namespace}.{table.name}")
+    id = run(bob, "request", "select", *on, "--reason", "a report", "--for", "2h").strip()
+    fields = next(each for each in run(world.admin, "requests", "--to-decide").splitlines() if id in each).split("\t")
+    assert fields[1:6] == ["pending", bob.id, "select", "table", f"{table.namespace}.{table.name}"]
+    run(world.admin, "approve", id, "--for", "1h", "--comment", "one hour")
+    assert may_read(bob, world, table)
+    assert read(bob, id)["comment"] == "one hour"
+    run(bob, "end", id)
+    other = run(bob, "request", "modify", *on, "--reason", "a fix").strip()
+    run(world.admin, "deny", other, "--reason", "not now")
+    third = run(bob, "request", "create", "--warehouse", world.warehouse, "--reason", "a fix").strip()
+    run(bob, "withdraw", third)
+    assert [read(bob, each)["status"] for each in (id, other, third)] == ["ended", "denied", "withdrawn"]

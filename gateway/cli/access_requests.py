@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``lakegate access``: request access to objects, and decide about requests of other users."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final
+from uuid import UUID
+
+import click
+
+from gateway.cli.management import Management, as_uuid, line, warehouse_named, with_api
+
+_REQUESTS: Final = "/access/requests"
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_DURATION: Final = re.compile(r"(\d{1,9})([smhd])")
+_STATUSES: Final = ("pending", "approved", "denied", "withdrawn", "expired", "ended")
+
+_ID: Final = click.argument("id", type=click.UUID)
+
+
+class _Duration(click.ParamType[int]):
+    """A duration such as `2d`, `8h`, `30m` or `90s`, converted to seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the duration in seconds."""
+        found = _DURATION.fullmatch(str(value))
+        if found is None:
+            self.fail(f"{value!r} is not a duration. Write 2d, 8h, 30m or 90s.", param, ctx)
+        return int(found[1]) * _SECONDS[found[2]]
+
+
+_FOR: Final[Callable[..., Any]] = click.option(
+    "--for", "duration", type=_Duration(), help="Duration, such as 2d or 8h."
+)
+
+
+@click.group()
+def access() -> None:
+    """Request access to objects, and decide about requests of other users."""
+
+
+@access.command()
+@click.argument("privileges", nargs=-1, required=True)
+@click.option("--warehouse", help="Name or id of the warehouse of the object.")
+@click.option("--namespace", help="Namespace, with dots between its levels.")
+@click.option("--table", help="NAMESPACE.TABLE.")
+@click.option("--view", help="NAMESPACE.VIEW.")
+@click.option("--generic-table", help="NAMESPACE.TABLE of a generic table.")
+@click.option("--role", type=click.UUID, help="Id of a role.")
+@click.option("--on-project", help="Id of a project.")
+@click.option("--reason", required=True, help="Reason, which approvers see.")
+@_FOR
+@with_api()
+def request(privileges: tuple[str, ...], reason: str, duration: int | None, api: Management, **at: Any) -> None:
+    """Request PRIVILEGES, such as select, on an object. Print the id of the request.
+
+    Without a further option, the object is the warehouse.
+    """
+    body: dict[str, Any] = {"object": _object(api, at), "privileges": list(privileges), "reason": reason}
+    body |= {} if duration is None else {"duration-seconds": duration}
+    click.echo(api.send("POST", _REQUESTS, body=body).json()["id"])
+
+
+@access.command("requests")
+@click.option("--mine", is_flag=True, help="Only requests that you made.")
+@click.option("--to-decide", is_flag=True, help="Only pending requests about which you may decide.")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only requests with this status.")
+@with_api(project=False)
+def list_requests(mine: bool, to_decide: bool, status: str | None, api: Management) -> None:
+    """List your requests, and those about which you may decide, oldest first: a line for each.
+
+    The fields are separated by tabs: request, status, user, privileges, object type, name, end, reason.
+    """
+    if to_decide and (mine or status):
+        raise click.UsageError("--to-decide excludes --mine and --status")
+    query = {"mine": "false", "status": "pending"} if to_decide else {"mine": "true"} if mine else {}
+    query |= {} if status is None else {"status": status}
+    for each in api.pages(_REQUESTS, "access-requests", query):
+        privileges = ",".join(each.get("granted", each["privileges"]))
+        end = each.get("ends-at", each["expires-at"])
+        user = each["principal"]["user"]
+        click.echo(
+            line(
+                each["id"], each["status"], user, privileges, each["object"]["type"], each["name"], end, each["reason"]
+            )
+        )
+
+
+@access.command()
+@_ID
+@with_api(project=False)
+def show(id: UUID, api: Management) -> None:
+    """Show a request as JSON."""
+    click.echo(json.dumps(api.send("GET", f"{_REQUESTS}/{id}").json(), indent=2))
+
+
+@access.command()
+@_ID
+@click.option("--privilege", "privileges", multiple=True, help="Grant only these privileges.")
+@_FOR
+@click.option("--comment", help="Comment that the requester sees.")
+@with_api(project=False)
+def approve(id: UUID, privileges: tuple[str, ...], duration: int | None, comment: str | None, api: Management) -> None:
+    """Approve a request, or less than was requested. The privileges are granted at once, and expire."""
+    body: dict[str, Any] = {} if comment is None else {"comment": comment}
+    body |= {"privileges": list(privileges)} if privileges else {}
+    body |= {} if duration is None else {"duration-seconds": duration}
+    api.send("POST", f"{_REQUESTS}/{id}/approve", body=body)
+    click.echo("Approved.")
+
+
+@access.command()
+@_ID
+@click.option("--reason", required=True, help="Reason, which the requester sees.")
+@with_api(project=False)
+def deny(id: UUID, reason: str, api: Management) -> None:
+    """Deny a request."""
+    api.send("POST", f"{_REQUESTS}/{id}/deny", body={"reason": reason})
+    click.echo("Denied.")
+
+
+@access.command()
+@_ID
+@with_api(project=False)
+def withdraw(id: UUID, api: Management) -> None:
+    """Withdraw a pending request that you made."""
+    api.send("POST", f"{_REQUESTS}/{id}/withdraw")
+    click.echo("Withdrawn.")
+
+
+@access.command()
+@_ID
+@with_api(project=False)
+def remind(id: UUID, api: Management) -> None:
+    """Announce a pending request that you made again."""
+    api.send("POST", f"{_REQUESTS}/{id}/remind")
+    click.echo("Announced again.")
+
+
+@access.command()
+@_ID
+@with_api(project=False)
+def end(id: UUID, api: Management) -> None:
+    """End the access of an approved request early: your own, or one that you may grant."""
+    api.send("POST", f"{_REQUESTS}/{id}/end")
+    click.echo("Ended.")
+
+
+def _object(api: Management, at: dict[str, Any]) -> dict[str, Any]:
+    """Return the object that the options select, in the form of the API."""
+    warehouse, role, project = at["warehouse"], at["role"], at["on_project"]
+    within = {kind: at[kind] for kind in ("namespace", "table", "view", "generic_table") if at[kind] is not None}
+    if (
+        len(within) > 1
+        or sum(each is not None for each in (warehouse, role, project)) != 1
+        or (within and not warehouse)
+    ):
+        raise click.UsageError(
+            "give --warehouse, with at most one of --namespace, --table, --view and --generic-table; or --role; or "
+            "--on-project"
+        )
+    if role is not None:
+        return {"type": "role", "role-id": str(role)}
+    if project is not None:
+        return {"type": "project", "project-id": project}
+    id = as_uuid(warehouse) or warehouse_named(api, warehouse, warehouse).id
+    if not within:
+        return {"type": "warehouse", "warehouse-id": id}
+    [(kind, name)] = within.items()
+    levels = name.split(".")
+    if kind == "namespace":
+        return {"type": kind, "warehouse-id": id, "namespace": levels}
+    if len(levels) < 2:
+        raise click.UsageError(f"--{kind.replace('_', '-')} needs NAMESPACE.NAME")
+    return {"type": kind.replace("_", "-"), "warehouse-id": id, "namespace": levels[:-1], "name": levels[-1]}
