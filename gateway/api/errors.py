@@ -23,6 +23,7 @@ from gateway.access.dependency_errors import (
 from gateway.access.nouns.authz_errors import audit_unavailable, unavailable
 from gateway.access.operation import HttpOperation
 from gateway.api.serves import OPERATIONS_OF
+from gateway.api.services import Services
 from gateway.api.warehouse_names import by_name
 from gateway.iceberg.errors import (
     BadRequestException,
@@ -79,6 +80,8 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     if isinstance(error_answer, NoSuchRoute | MethodNotAllowed):
         error_answer = not_supported(request.scope["path"]) or error_answer
     error_id = str(uuid7())
+    if error_answer.denial_id is not None:
+        error_answer = _with_link(request, error_answer)
     if error_answer.code >= 500 and error_answer.code != 501:
         _log.error("request.failed", error_id=error_id, error_type=error_answer.type, exc_info=error)
     else:
@@ -93,6 +96,14 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     return Response(
         content=content, status_code=error_answer.code, media_type=media_type, headers=_headers(error_answer)
     )
+
+
+def _with_link(request: Request[Any, Any, Any], error: CatalogError) -> CatalogError:
+    """Add the address of the page with the reason to the message. Engines show their users nothing but the message."""
+    services: Services = request.app.state.services
+    base = services.base_uri or str(request.base_url).rstrip("/")
+    error.message = f"{error.message} Reason, and request for access: {base}/ui?denial={error.denial_id}"
+    return error
 
 
 def _in_form_of(path: str, error: CatalogError, error_id: str) -> tuple[bytes, str]:

@@ -175,6 +175,7 @@ def build_services(
         max_view_depth=settings.referenced_by.max_nesting_depth,
         limits=kit.limits,
         default_project_id=kit.default_project_id,
+        base_uri=kit.base_uri,
         known_callers=set(),
         refused_logins=refused_logins,
         idempotency=_idempotency(settings, kit),

@@ -15,11 +15,12 @@ from gateway.access.audit.audit_record import (
     AUDIT_FORMAT,
     AuditedActor,
     AuditedDecision,
+    AuditedRefusal,
     AuditedResource,
     AuditRecord,
     bounded,
 )
-from gateway.access.decisions.decision import Decision
+from gateway.access.decisions.decision import Decision, Outcome
 from gateway.access.door.request_context import RequestContext
 from gateway.access.events.event_redaction import without_secrets
 from gateway.access.nouns.describe import describe_resource
@@ -190,6 +191,17 @@ def _audited(operation: Operation, decision: Decision, resolution: Resolution) -
         ),
         resources=tuple(resources),
         failure=None if decision.failure is None else decision.failure.value,
+        refused=_refused(decision, resolution),
         policy_reasons=decision.policy_reasons,
         obligations={} if decision.obligations is None else decision.obligations.audited(),
     )
+
+
+def _refused(decision: Decision, resolution: Resolution) -> AuditedRefusal | None:
+    """Return the demand that a decision refused on a visible object; None for other decisions."""
+    if decision.outcome is not Outcome.FORBIDDEN or decision.refused is None:
+        return None
+    row = resolution.get(decision.refused.on)
+    if row is None:
+        return None
+    return AuditedRefusal(relation=decision.refused.relation.value, type=row.key.type.value, id=row.key.id)

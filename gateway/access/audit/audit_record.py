@@ -60,8 +60,19 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     sha256: str
 
 
+class AuditedRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """The relation that a refused caller needs, and the object that it sees: the type and the id."""
+
+    relation: str
+    type: str
+    id: str
+
+
 class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The decision on one operation. `failure` is the true reason of a refusal, which the response may hide."""
+    """The decision on one operation. `failure` is the true reason of a refusal, which the response may hide.
+
+    `refused` is the demand that was refused, if the caller sees its object.
+    """
 
     operation: str
     outcome: str
@@ -69,6 +80,7 @@ class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     relations: tuple[str, ...] = ()
     resources: tuple[AuditedResource, ...] = ()
     failure: str | None = None
+    refused: AuditedRefusal | None = None
     policy_reasons: tuple[str, ...] = ()
     obligations: Mapping[str, int | bool] = {}
     resources_left_out: LeftOut | None = None

@@ -356,7 +356,7 @@ class Door:
             self._audit.buffer(record)
         except AuditUnavailable as full:
             return audit_unavailable(full, operation.is_catalog_mutation())
-        return refusal_of(context, operation, decision)
+        return refusal_of(context, operation, decision, record.id)
 
     def _open_pending_audit(
         self, record: AuditRecord, operations: Sequence[Operation], decisions: Sequence[Decision], operation: Operation

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from gateway.access.decisions.decision import Decision, Failure, Outcome
 from gateway.access.door.request_context import RequestContext
 from gateway.access.nouns.authz_errors import (
@@ -18,8 +20,21 @@ from gateway.access.operation import Operation
 from gateway.iceberg.errors import CatalogError
 
 
-def refusal_of(context: RequestContext, operation: Operation, decision: Decision) -> CatalogError:
-    """Return the error for a refused decision. It names an object only to callers that may see it."""
+def refusal_of(
+    context: RequestContext, operation: Operation, decision: Decision, record_id: UUID | None = None
+) -> CatalogError:
+    """Return the error for a refused decision. It names an object only to callers that may see it.
+
+    A caller that sees the object gets the id of the audit record as the id of the denial. Below a view that is read
+    with its owner's rights, the refused principal is the owner, so the caller gets none.
+    """
+    refusal = _refusal_of(context, operation, decision)
+    if decision.outcome is Outcome.FORBIDDEN and decision.refused is not None and context.actor.asked_by is None:
+        refusal.denial_id = record_id
+    return refusal
+
+
+def _refusal_of(context: RequestContext, operation: Operation, decision: Decision) -> CatalogError:
     if decision.outcome is Outcome.UNAVAILABLE:
         refusal = unavailable(operation.is_catalog_mutation())
         # HTTP responses do not contain the cause. Commands of the operator print it.
@@ -41,4 +56,5 @@ def refusal_of(context: RequestContext, operation: Operation, decision: Decision
         return unenforceable(context.actor, operation.name(), decision.policy_reasons)
     if decision.failure is Failure.RESTRICTED:
         return restricted(context.actor, operation.name())
-    return forbidden(context.actor, operation.name(), ref, decision.policy_reasons)
+    missing = decision.refused.relation if decision.failure is Failure.ACTION_FORBIDDEN and decision.refused else None
+    return forbidden(context.actor, operation.name(), ref, decision.policy_reasons, missing=missing)

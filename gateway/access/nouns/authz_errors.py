@@ -73,6 +73,10 @@ class TaskNotFound(CatalogError, code=404):
     """The task does not exist, or the caller may not see it."""
 
 
+class DenialNotFound(CatalogError, code=404):
+    """The denial does not exist, or the caller may not see it."""
+
+
 class TicketNotFound(CatalogError, code=404):
     """The ticket does not exist, or the caller may not see it."""
 
@@ -118,6 +122,11 @@ def task_not_found(id: UUID) -> TaskNotFound:
     return TaskNotFound(f"Task does not exist: {id}")
 
 
+def denial_not_found(id: UUID) -> DenialNotFound:
+    """Return the response for a denial that does not exist, or that the caller may not see."""
+    return DenialNotFound(f"Denial does not exist: {id}. Records of denials are written within a second.")
+
+
 def ticket_not_found(id: UUID) -> TicketNotFound:
     """Return the response for a ticket that does not exist, or that the caller may not see."""
     return TicketNotFound(f"Ticket does not exist: {id}")
@@ -128,12 +137,19 @@ def access_request_not_found(id: UUID) -> AccessRequestNotFound:
     return AccessRequestNotFound(f"Access request does not exist: {id}")
 
 
-def forbidden(actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...]) -> ForbiddenException:
-    """Return the response for a forbidden action on a visible object, with the policies' reasons."""
+def forbidden(
+    actor: Actor, operation: str, ref: refs.Ref | None, reasons: tuple[str, ...], *, missing: Can | None = None
+) -> ForbiddenException:
+    """Return the response for a forbidden action on a visible object, with the policies' reasons.
+
+    `missing` is the relation that no grant gives. The caller can also read it from its own permissions.
+    """
     type = ref.type if ref is not None else refs.ObjectType.SERVER
     card = CARDS[type]
-    # Without reasons the text depends only on the type, so that it does not show why the request was refused.
-    reason = f": {'; '.join(reasons)}" if reasons else f". If a privilege is missing, {card.granted_by} can grant it."
+    # The text names no grants and no other principals, because the caller may not be allowed to read them.
+    needed = "" if missing is None else f": it needs `{missing.value}` on the {type.value.replace('_', ' ')}"
+    granted = f"{needed}. If a privilege is missing, {card.granted_by} can grant it."
+    reason = f": {'; '.join(reasons)}" if reasons else granted
     return card.forbidden(f"{operation} is not allowed for {_principal_text(actor)}{reason}")
 
 

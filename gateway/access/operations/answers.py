@@ -16,29 +16,20 @@ from gateway.access.demand import Demand, Facts
 from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
-from gateway.access.operation import Audience, PublicAudience, QuestionOperation
+from gateway.access.operation import Audience, Operation, PublicAudience, QuestionOperation, ReadOperation
 from gateway.access.operations.actions import Identity
 from gateway.access.operations.checks import Check, asked_about
+from gateway.access.request import InPath
+from gateway.access.tuples import Principal
 
 _Text = Annotated[str, msgspec.Meta(max_length=512)]
 
 
 @dataclass(frozen=True)
-class ExplainAccess(QuestionOperation):
-    """Explain why a principal (the caller if None) may or may not take an action, by the rules and grants behind it.
+class Explaining(Operation, abstract=True):
+    """Base of the operations that explain the decision on a check."""
 
-    Every caller may ask about itself and an object that it sees. A question about another principal needs the right to
-    read the assignments of the object.
-    """
-
-    endpoint: ClassVar[str] = "POST /management/v1/access/explain"
-    # Read-only, although the method is POST: the operation only answers a question.
-    open_to: ClassVar[PublicAudience] = PublicAudience(
-        Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
-    )
     check: Check
-    user_agent: str | None = None
-    client_address: str | None = None
 
     def demands(self) -> tuple[Demand, ...]:
         if self.check.principal is not None:
@@ -54,6 +45,66 @@ class ExplainAccess(QuestionOperation):
 
     def audit_details(self) -> Mapping[str, str]:
         return asked_about((self.check,))
+
+
+_OPEN_TO_SELF = PublicAudience(
+    Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
+)
+
+
+@dataclass(frozen=True)
+class ExplainAccess(Explaining, QuestionOperation):
+    """Explain why a principal (the caller if None) may or may not take an action, by the rules and grants behind it.
+
+    Every caller may ask about itself and an object that it sees. A question about another principal needs the right to
+    read the assignments of the object.
+    """
+
+    endpoint: ClassVar[str] = "POST /management/v1/access/explain"
+    # Read-only, although the method is POST: the operation only answers a question.
+    open_to: ClassVar[PublicAudience] = _OPEN_TO_SELF
+    user_agent: str | None = None
+    client_address: str | None = None
+
+
+_DENIAL = "GET /management/v1/access/denials/{denial_id}"
+
+
+@dataclass(frozen=True)
+class ExplainDenial(Explaining, ReadOperation):
+    """Explain the decision that a refused request would get now."""
+
+    endpoint: ClassVar[str] = _DENIAL
+    open_to: ClassVar[PublicAudience] = _OPEN_TO_SELF
+
+
+@dataclass(frozen=True)
+class ReadDenial(ReadOperation):
+    """Find the record of a refused request, to explain it.
+
+    `ExplainDenial` then decides whether the caller may read the explanation.
+    """
+
+    endpoint: ClassVar[str] = _DENIAL
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.AUTHENTICATED,
+        "the refused principal, and callers that may read the assignments of the object; for others it does not exist",
+    )
+    denial_id: InPath[UUID]
+
+    def facts(self) -> Facts:
+        return {"denial_id": str(self.denial_id)}
+
+
+@dataclass(frozen=True)
+class FoundDenial:
+    """A refused request: its time and operation, and the check that was refused, about its principal."""
+
+    id: UUID
+    at: datetime
+    operation: str
+    principal: Principal
+    object: Mapping[str, Mapping[str, Any]]
 
 
 class CircumstancesRequest(StrictRequest, frozen=True):
@@ -238,3 +289,13 @@ class Explanation(Answer, frozen=True, omit_defaults=True):
     blocked_by: list[str] = []
     data_policies: list[DataPolicyAnswer] = []
     groups_unknown: bool = False
+    warehouse_id: UUID | None = None
+
+
+class Denial(Answer, frozen=True):
+    """Response of `GET /access/denials/{denial_id}`: a refused request, and the explanation of the decision now."""
+
+    id: UUID
+    at: datetime
+    operation: str
+    explanation: Explanation

@@ -23,11 +23,13 @@ from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
-from gateway.access.nouns.resolved import warehouse_of
+from gateway.access.nouns.resolved import ResolvedWarehouse, warehouse_of
 from gateway.access.operations.answers import (
     DataPolicyAnswer,
     Decided,
     ExplainAccess,
+    ExplainDenial,
+    Explaining,
     Explanation,
     NewGrant,
     Opening,
@@ -77,7 +79,7 @@ class _Subject:
 class Explanations(Confirming):
     """The use case of `POST /access/explain`."""
 
-    async def explain(self, permit: Permit[ExplainAccess]) -> Explanation:
+    async def explain(self, permit: Permit[ExplainAccess] | Permit[ExplainDenial]) -> Explanation:
         """Return why the principal may or may not take the action.
 
         Raises AnswerPending, AnswerDisagreed, the refusal for an outage, and the error for an absent object.
@@ -91,7 +93,7 @@ class Explanations(Confirming):
         subject = _Subject(principal, actor, row.key)
         return await self._agreed(lambda: self._explain(permit, subject))
 
-    async def _explain(self, permit: Permit[ExplainAccess], subject: _Subject) -> Explanation:
+    async def _explain(self, permit: Permit[Explaining], subject: _Subject) -> Explanation:
         check = permit.operation.check
         stated: dict[int, tuple[BoundPolicy, ...]] = {}
         (verdict,) = await self._answer_engines.decisions.verdicts(
@@ -123,6 +125,7 @@ class Explanations(Confirming):
         data_policies, restricted = await self._data_policies(permit, subject, verdict, stated.get(0, ()))
         names = await self._names([principal_key(subject.principal), subject.key])
         presenter = Presenter(world, names)
+        warehouse = warehouse_of(permit.resolution.get(check.on))
         answer = Explanation(
             decision=_decision(verdict, policies, restricted=restricted),
             principal=presenter.party(principal_key(subject.principal)),
@@ -130,18 +133,19 @@ class Explanations(Confirming):
             object=presenter.party(subject.key),
             relationships=relationships,
             policies=policies,
-            revisions=_revisions(permit, model.id, traced.revision),
+            revisions=_revisions(permit, warehouse, model.id, traced.revision),
             as_of=now,
             until=_until(found),
             blocked_by=_blocked(verdict),
             data_policies=data_policies,
+            warehouse_id=None if warehouse is None else warehouse.id,
             groups_unknown=check.principal is not None and subject.principal.type is PrincipalType.USER,
         )
         return msgspec.structs.replace(answer, summary=summary_of(answer))
 
     async def _witnesses(
         self,
-        permit: Permit[ExplainAccess],
+        permit: Permit[Explaining],
         subject: _Subject,
         world: World,
         found: Sequence[Witness],
@@ -176,7 +180,7 @@ class Explanations(Confirming):
         )
 
     async def _unreadable(
-        self, permit: Permit[ExplainAccess], subject: _Subject, world: World, found: Sequence[Witness]
+        self, permit: Permit[Explaining], subject: _Subject, world: World, found: Sequence[Witness]
     ) -> frozenset[HeldTuple]:
         """Return the facts that the caller may not read.
 
@@ -199,7 +203,7 @@ class Explanations(Confirming):
         return frozenset(fact for fact, on in about.items() if on not in readable)
 
     async def _having(
-        self, permit: Permit[ExplainAccess], relation: Can, objects: Collection[ObjectKey]
+        self, permit: Permit[Explaining], relation: Can, objects: Collection[ObjectKey]
     ) -> frozenset[ObjectKey]:
         """Return the objects on which the caller has the relation, and whose type has it."""
         keys = [key for key in objects if relation in ACTIONS.get(key.type, ())]
@@ -207,7 +211,7 @@ class Explanations(Confirming):
         return frozenset(compress(keys, answers))
 
     async def _repairs(
-        self, permit: Permit[ExplainAccess], subject: _Subject, world: World, rules: ModelRules
+        self, permit: Permit[Explaining], subject: _Subject, world: World, rules: ModelRules
     ) -> RelationshipsAnswer:
         """Return the minimal grants that would give the relation, after OpenFGA confirmed each set."""
         relation, now = permit.operation.check.relation.value, permit.resolution.now
@@ -238,7 +242,7 @@ class Explanations(Confirming):
         )
 
     async def _presented(
-        self, permit: Permit[ExplainAccess], subject: _Subject, world: World, repairs: Sequence[Repair]
+        self, permit: Permit[Explaining], subject: _Subject, world: World, repairs: Sequence[Repair]
     ) -> list[RepairAnswer]:
         keys = {key for repair in repairs for key in repair.grants}
         containers = {key.object for key in keys if key.object.type in _CONTAINERS}
@@ -258,7 +262,7 @@ class Explanations(Confirming):
             answers.append(RepairAnswer(grants=grants, opens=opens if known else None))
         return answers
 
-    async def _visible(self, permit: Permit[ExplainAccess], path: Collection[ObjectKey]) -> frozenset[ObjectKey]:
+    async def _visible(self, permit: Permit[Explaining], path: Collection[ObjectKey]) -> frozenset[ObjectKey]:
         """Return the objects of the path that the caller sees. Servers are no secret."""
         found = frozenset(key for key in path if key.type not in VISIBLE_BY)
         for relation in {VISIBLE_BY[key.type] for key in path if key.type in VISIBLE_BY}:
@@ -267,7 +271,7 @@ class Explanations(Confirming):
 
     async def _data_policies(
         self,
-        permit: Permit[ExplainAccess],
+        permit: Permit[Explaining],
         subject: _Subject,
         verdict: HypotheticalVerdict,
         stated: tuple[BoundPolicy, ...],
@@ -303,7 +307,9 @@ def _new_grant(presenter: Presenter, key: TupleKey) -> NewGrant:
     )
 
 
-def _circumstances(operation: ExplainAccess) -> Circumstances | None:
+def _circumstances(operation: Explaining) -> Circumstances | None:
+    if not isinstance(operation, ExplainAccess):
+        return None
     if operation.user_agent is None and operation.client_address is None:
         return None
     return Circumstances(operation.user_agent, operation.client_address)
@@ -332,8 +338,9 @@ def _until(found: Sequence[Witness]) -> datetime | None:
     return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
-def _revisions(permit: Permit[ExplainAccess], model_id: str, policies: str | None) -> Revisions:
-    warehouse = warehouse_of(permit.resolution.get(permit.operation.check.on))
+def _revisions(
+    permit: Permit[Explaining], warehouse: ResolvedWarehouse | None, model_id: str, policies: str | None
+) -> Revisions:
     return Revisions(
         model=model_id,
         server=permit.resolution.revision,

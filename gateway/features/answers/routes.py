@@ -3,15 +3,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from gateway.access.nouns.authz_errors import denial_not_found
 from gateway.access.operations.answer_lists import WhoCan, WhoCanAnswer, WhoCanRequest
-from gateway.access.operations.answers import CircumstancesRequest, ExplainAccess, ExplainRequest, Explanation
+from gateway.access.operations.answers import (
+    CircumstancesRequest,
+    Denial,
+    ExplainAccess,
+    ExplainDenial,
+    ExplainRequest,
+    Explanation,
+    ReadDenial,
+)
 from gateway.access.operations.checks import CheckRequest
+from gateway.access.principals import other_principal
 from gateway.access.request import Body
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
+from gateway.features.answers.denials import Denials
 from gateway.features.answers.explain import Explanations
 from gateway.features.answers.who_can import WhoCanLists
 from gateway.features.grants.check_requests import parse_action, parse_check, parse_object
+from gateway.iceberg.errors import CatalogError
 
 
 @serves(WhoCan, reads=(Body(WhoCanRequest),))
@@ -27,6 +41,27 @@ async def who_can(ctx: Ctx) -> WhoCanAnswer:
         page_size=request.page_size,
     )
     return await ctx.use(WhoCanLists).who_can(await ctx.admit(operation))
+
+
+@serves(ReadDenial, ExplainDenial)
+async def read_denial(ctx: Ctx) -> Denial:
+    """Find a refused request, and explain the decision."""
+    operation = await ctx.read(ReadDenial)
+    found = await ctx.use(Denials).find(await ctx.admit(operation))
+    principal = other_principal(found.principal, ctx.actor)
+    try:
+        parsed = parse_check(
+            CheckRequest(operation={kind: dict(fields) for kind, fields in found.object.items()}),
+            caller=ctx.actor,
+            default_project_id=ctx.services.default_project_id,
+        )
+        permit = await ctx.admit(ExplainDenial(replace(parsed.check, principal=principal)))
+    except CatalogError as refused:
+        if refused.code in (400, 403, 404):
+            raise denial_not_found(operation.denial_id) from None
+        raise
+    explanation = await ctx.use(Explanations).explain(permit)
+    return Denial(id=found.id, at=found.at, operation=found.operation, explanation=explanation)
 
 
 @serves(ExplainAccess, reads=(Body(ExplainRequest),))

@@ -161,6 +161,7 @@ def parts(door_fixture: DoorFixture, spy: Spy) -> Services:
         "page_size_max": 1000,
         "limits": Limits(),
         "default_project_id": world.PROJECT_ID,
+        "base_uri": None,
         "known_callers": {world.ALICE.id},
         "swagger_ui": True,
         "ui": True,

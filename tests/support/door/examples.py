@@ -679,6 +679,7 @@ def _checks() -> list[Example]:
     about = {"table": {"warehouse-id": str(world.WAREHOUSE_ID), "table-id": str(world.TABLE_ID), "action": "read_data"}}
     on = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
     own, other = Check(on, Can.READ_DATA), Check(on, Can.READ_DATA, _BOB)
+    denial = UUID(int=9)
     of_other = {"operation": about, "identity": {"user": world.BOB_ID}}
     return [
         Example("check own", checks.CheckPermission(own), body={"operation": about}),
@@ -688,6 +689,13 @@ def _checks() -> list[Example]:
             "explain own on the server",
             answers.ExplainAccess(Check(world.SERVER, Can.CREATE_PROJECT)),
             body={"operation": {"server": {"action": "create_project"}}},
+        ),
+        Example("find a denial", answers.ReadDenial(denial), {"denial_id": str(denial)}),
+        Example("explain own denial", answers.ExplainDenial(own), {"denial_id": str(denial)}),
+        Example(
+            "explain own denial on the server",
+            answers.ExplainDenial(Check(world.SERVER, Can.CREATE_PROJECT)),
+            {"denial_id": str(denial)},
         ),
         Example("explain other", answers.ExplainAccess(other), body=of_other),
         Example("check many", checks.BatchCheck((own, other)), body={"checks": [{"operation": about}, of_other]}),

@@ -8,6 +8,8 @@ const told = JSON.parse(document.body.dataset.told);
 const here = window.location.origin + "/ui";
 const PENDING = "lakegate.sign-in";
 const SESSION = "lakegate.session";
+// The id of a refused request, from the link in its error message. It must survive the sign-in.
+const DENIAL = "lakegate.denial";
 
 // The time in which a started sign-in must be completed: enough to enter a password.
 const PENDING_MS = 15 * 60 * 1000;
@@ -254,6 +256,52 @@ function tellProject(project, warehouses) {
   at("projects").append(table);
 }
 
+function parts(explanation) {
+  const found = explanation.policies.reasons.map((each) => each.message);
+  for (const rule of explanation.policies.rules || []) {
+    found.push("Rule " + rule.package + "." + rule.rule + " in " + rule.file + ", line " + rule.line);
+  }
+  for (const repair of explanation.relationships.repairs || []) {
+    const grants = repair.grants.map((each) => each.privilege + " on " + each.object.type + " " + (each.object.name || each.object.id));
+    found.push("Enough would be: " + grants.join(" and "));
+  }
+  return found;
+}
+
+function requestOf(explanation, reason) {
+  const [missing] = explanation.relationships.repairs[0].grants;
+  const kind = missing.object.type.replace("_", "-");
+  const on = { type: kind, [kind + "-id"]: missing.object.id };
+  if (explanation["warehouse-id"] !== undefined && kind !== "warehouse" && kind !== "project") {
+    on["warehouse-id"] = explanation["warehouse-id"];
+  }
+  return { object: on, privileges: [missing.privilege], reason };
+}
+
+async function tellDenial(id) {
+  const { explanation } = await read("/management/v1/access/denials/" + encodeURIComponent(id));
+  at("denial-summary").textContent = explanation.summary;
+  at("denial-reasons").replaceChildren(...parts(explanation).map((each) => element("li", each)));
+  const repairs = explanation.relationships.repairs || [];
+  const one = repairs.length > 0 && repairs[0].grants.length === 1;
+  at("denial-request").hidden = !one;
+  if (one) {
+    at("denial-missing").textContent = "The request is for " + repairs[0].grants[0].privilege + ". A principal that may grant it decides.";
+    at("denial-request").addEventListener("submit", async (event) => {
+      event.preventDefault();
+      try {
+        const body = requestOf(explanation, at("denial-reason").value);
+        await read("/management/v1/access/requests", { method: "POST", body });
+        at("denial-request").hidden = true;
+        say("The request was sent.");
+      } catch (error) {
+        complain(error.message);
+      }
+    });
+  }
+  at("denial").hidden = false;
+}
+
 async function tellAll() {
   say("Loading your account …");
   const me = await whoAmI();
@@ -268,6 +316,10 @@ async function tellAll() {
   if (projects.length === 0) {
     at("projects").append(element("p", "None. Request a right from an administrator of a project.", { class: "quiet" }));
   }
+  const denial = take(DENIAL);
+  if (denial !== null) {
+    await tellDenial(denial).catch((error) => complain(error.message));
+  }
   show("inside");
   say("Signed in as " + me.name + ".");
 }
@@ -279,6 +331,9 @@ async function begin() {
   at("sign-out").addEventListener("click", () => signOut("You are signed out here."));
   at("sign-in").addEventListener("click", () => signIn().catch((error) => complain(error.message)));
   const given = new URLSearchParams(window.location.search);
+  if (given.has("denial")) {
+    sessionStorage.setItem(DENIAL, JSON.stringify(given.get("denial")));
+  }
   if (given.size > 0) {
     // Remove the code first, before any error, so that it is not stored in the history or a bookmark.
     window.history.replaceState(null, "", "/ui");

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find a refused request by the id in its error message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.access.actor import ActorKind
+from gateway.access.audit.audit_record import AuditedRefusal, AuditRecord
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.authz_errors import denial_not_found
+from gateway.access.nouns.refs import ObjectType
+from gateway.access.operations.answers import FoundDenial, ReadDenial
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db.answers.denials import denial
+from gateway.features.kit import UseCases
+
+#: Pauses, in seconds, for a record that is still in the buffer of the audit.
+_PAUSES: Final = (0.0, 0.3, 0.7)
+
+
+class Denials(UseCases):
+    """The use case that finds a refused request."""
+
+    async def find(self, permit: Permit[ReadDenial]) -> FoundDenial:
+        """Return the refused request. Raises DenialNotFound, also for a record of another kind of decision."""
+        id = permit.operation.denial_id
+        for pause in _PAUSES:
+            await asyncio.sleep(pause)
+            async with self._database.read() as connection:
+                record = await denial(connection, id)
+            if record is not None:
+                break
+        found = None if record is None else _found(record)
+        if found is None:
+            raise denial_not_found(id)
+        return found
+
+
+def _found(record: AuditRecord) -> FoundDenial | None:
+    """Return the refused request in a record; None if nothing was refused on an object that the caller saw.
+
+    A record of an owner below a view belongs to no caller.
+    """
+    refused = next((each for each in record.decisions if each.refused is not None), None)
+    principal = _principal(record)
+    if refused is None or refused.refused is None or principal is None:
+        return None
+    warehouse = next((each.warehouse_id for each in refused.resources if each.warehouse_id is not None), None)
+    return FoundDenial(
+        id=record.id,
+        at=record.at,
+        operation=refused.operation,
+        principal=principal,
+        object=_operation_on(refused.refused, warehouse),
+    )
+
+
+def _principal(record: AuditRecord) -> Principal | None:
+    if record.actor.asked_by is not None:
+        return None
+    if record.actor.assumed_role is not None:
+        return Principal(PrincipalType.ROLE, record.actor.assumed_role)
+    return Principal(PrincipalType.USER, record.actor.id) if record.actor.kind == ActorKind.USER else None
+
+
+def _operation_on(refused: AuditedRefusal, warehouse_id: str | None) -> Mapping[str, Mapping[str, Any]]:
+    """Return the refused check as in the bodies of permission checks, with the object by its id."""
+    kind = refused.type.replace("_", "-")
+    action = {"action": refused.relation}
+    if refused.type == ObjectType.SERVER:
+        return {kind: action}
+    within = {} if warehouse_id is None or refused.type == ObjectType.WAREHOUSE else {"warehouse-id": warehouse_id}
+    return {kind: {**action, **within, f"{kind}-id": refused.id}}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refused requests: the error message names the missing right and a page, which leads to the reason and a request."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.contract.test_explain import give
+from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
+from tests.support.stack.world import Person, Table, World, error_of, error_triple, send_until_decided
+
+DENIALS = "/management/v1/access/denials"
+REQUESTS = "/management/v1/access/requests"
+
+pytestmark = pytest.mark.usefixtures("strangers")
+
+
+def refused(world: World, by: Person, table: Table) -> str:
+    """Drop a visible table without the right; return the id of the denial in the message."""
+    give(world, "table", table.uuid, "describe", {"user": by.id})
+    answer = send_until_decided(lambda: by.delete(table.path), unless=403)
+    assert answer.status_code == 403, answer.text
+    message = error_of(answer)["message"]
+    assert "it needs `can_drop` on the table" in message
+    found = re.search(r" Reason, and request for access: (\S+)/ui\?denial=([0-9a-f-]{36})$", message)
+    assert found is not None, message
+    assert found[1] == str(by.get("/management/v1/info").request.url).partition("/management")[0]
+    return found[2]
+
+
+def test_the_refused_caller_reads_the_reason_of_its_denial(world: World, ns: str) -> None:
+    table = world.table(ns)
+    id = refused(world, world.analyst, table)
+    found: dict[str, Any] = world.analyst.get(f"{DENIALS}/{id}").json()
+    assert (found["id"], found["operation"]) == (id, "drop_table")
+    assert (found["explanation"]["decision"], found["explanation"]["action"]) == ("denied", "drop")
+    assert found["explanation"]["object"]["id"] == table.uuid
+
+
+def test_a_caller_that_may_read_assignments_opens_the_link_too(world: World, ns: str) -> None:
+    table = world.table(ns)
+    id = refused(world, world.analyst, table)
+    found = world.admin.get(f"{DENIALS}/{id}").json()["explanation"]
+    assert (found["decision"], found["principal"]["id"]) == ("denied", world.analyst.id)
+
+
+def test_for_all_other_callers_the_denial_does_not_exist(world: World, ns: str) -> None:
+    table = world.table(ns)
+    id, unused = refused(world, world.analyst, table), str(uuid4())
+    give(world, "table", table.uuid, "describe", {"user": world.steward.id})
+    for person in (world.carol, world.steward):
+        other = person.get(f"{DENIALS}/{id}")
+        status, type, message = error_triple(person.get(f"{DENIALS}/{unused}"))
+        assert (status, type) == (404, "DenialNotFound")
+        assert error_triple(other) == (status, type, message.replace(unused, id))
+
+
+def test_a_hidden_object_gives_no_denial(world: World, ns: str) -> None:
+    table = world.table(ns)
+    answer = world.carol.delete(table.path)
+    assert answer.status_code == 404
+    assert "denial" not in answer.text
+
+
+def test_the_way_from_a_denial_to_an_expiring_grant(world: World, ns: str) -> None:
+    """Follow the link, request the first repair, approve it for a time, and use it."""
+    table = world.table(ns)
+    found = world.analyst.get(f"{DENIALS}/{refused(world, world.analyst, table)}").json()["explanation"]
+    (missing,) = found["relationships"]["repairs"][0]["grants"]
+    on = {"type": missing["object"]["type"], "table-id": missing["object"]["id"], "warehouse-id": found["warehouse-id"]}
+    body = {"object": on, "privileges": [missing["privilege"]], "reason": "retire the table"}
+    made = world.analyst.post(REQUESTS, body)
+    assert made.status_code == 201, made.text
+    approved = world.admin.post(f"{REQUESTS}/{made.json()['id']}/approve", {"duration-seconds": 3600})
+    assert approved.status_code == 204, approved.text
+    assert send_until_decided(lambda: world.analyst.delete(table.path)).status_code == 204
