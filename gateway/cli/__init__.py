@@ -13,6 +13,7 @@ from importlib.metadata import version as installed_version
 
 import click
 
+from gateway.cli.access_lists import what_can, who_can
 from gateway.cli.access_requests import access
 from gateway.cli.apply import apply, apply_schema, export
 from gateway.cli.audit import audit
@@ -84,6 +85,8 @@ for _command in (
 
 
 model.add_command(model_diff)
+access.add_command(who_can)
+access.add_command(what_can)
 
 
 @main.command()

@@ -20,16 +20,20 @@ from gateway.fga.row_authorizer import FollowedModel
 from gateway.fga.wire import FgaTuple
 
 #: Checks in one request, and requests in flight at the same time for one answer.
-_TOGETHER: Final = 40
+_TOGETHER: Final = 20
 _AT_ONCE: Final = 4
 
 
 class AnswerCheck(NamedTuple):
-    """A check of a relation of a principal. For a role it is about a member with the rights of the role alone."""
+    """A check of a relation of a principal. For a role it is about a member with the rights of the role alone.
+
+    `groups` are the roles that a user has by the groups in its token.
+    """
 
     principal: Principal
     relation: str
     object: ObjectKey
+    groups: tuple[str, ...] = ()
 
 
 class ActiveModel(NamedTuple):
@@ -71,6 +75,8 @@ class AnswerChecks:
         async def ask_some(some: Sequence[AnswerCheck]) -> list[bool]:
             roles = dict.fromkeys(each.principal.id for each in some if each.principal.type is PrincipalType.ROLE)
             members = [FgaTuple(member_of(role), "assignee", object_of("role", role)) for role in roles]
+            by_groups = {(user_object(each.principal.id), role) for each in some for role in each.groups}
+            members += [FgaTuple(user, "assignee", object_of("role", role)) for user, role in sorted(by_groups)]
             async with slots:
                 return await self._client.batch_check(
                     [FgaTuple(_subject(each.principal), each.relation, object_name(each.object)) for each in some],

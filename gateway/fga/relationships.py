@@ -341,7 +341,7 @@ def contextual_containers(questions: Sequence[Question], room: int) -> tuple[Fga
     for each in questions:
         below = each.object
         for above in each.above:
-            placed[FgaTuple(object_name(above), "parent", object_name(below))] = None
+            placed[FgaTuple(object_name(above), CARDS[below.type].edge, object_name(below))] = None
             below = above
     return tuple(placed) if len(placed) <= room else ()
 

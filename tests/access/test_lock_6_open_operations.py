@@ -23,7 +23,7 @@ SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
 #: Lower these numbers together with the list. Raising one must be a deliberate decision.
 MOST_OPEN = 19
-MOST_ABOUT_ONESELF = 20
+MOST_ABOUT_ONESELF = 21
 
 
 def _listed() -> dict[str, tuple[str, str]]:

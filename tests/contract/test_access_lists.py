@@ -6,7 +6,16 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from tests.support.stack.access_lists import all_rows, ask, grant, in_table, row_of
+from tests.support.stack.access_lists import (
+    WHAT_CAN,
+    actions_on,
+    all_rows,
+    ask,
+    grant,
+    in_table,
+    row_of,
+    what_can,
+)
 from tests.support.stack.role_policies import make_role
 from tests.support.stack.world import Table, World
 
@@ -65,3 +74,47 @@ def test_expanding_needs_the_right_to_read_the_members(world: World, table: Tabl
     rows = all_rows(manager, in_table(world, table), "read_data")
     assert "expandable" not in row_of(rows, role=role)
     assert ask(manager, in_table(world, table), "read_data", expand=role).status_code in (403, 404)
+
+
+def test_what_can_lists_the_highest_object_with_its_contents(world: World, table: Table) -> None:
+    reader, namespace = world.stranger(), world.namespace_id(table.namespace)
+    grant(world, "select", "namespace", namespace, user=reader.id)
+    rows = what_can(reader)
+    assert {"read_data", "get_metadata"} <= set(rows[-1]["contents"]["table"])
+    assert [each["resource"]["type"] for each in rows] == ["project", "warehouse", "namespace"]
+    (held,) = [each for each in rows[-1]["held"] if "get_metadata" in each["actions"]]
+    assert (held["reason"][0]["privilege"], held["reason"][0]["granted-by"]) == ("select", world.admin.id)
+    assert actions_on(rows, type="warehouse") >= {"get_metadata", "list_namespaces"}
+    project = {"project": {"project-id": world.project}}
+    assert what_can(world.admin, principal={"user": reader.id}, object=project) == rows
+
+
+def test_what_can_about_others_needs_the_right_on_everything_below(world: World, table: Table) -> None:
+    reader, manager, passer = world.stranger(), world.stranger(), world.stranger()
+    namespace = world.namespace_id(table.namespace)
+    grant(world, "select", "table", table.uuid, user=reader.id)
+    grant(world, "manage_grants", "namespace", namespace, user=manager.id)
+    for privilege in ("describe", "pass_grants"):
+        grant(world, privilege, "namespace", namespace, user=passer.id)
+    about = {"principal": {"user": reader.id}, "object": {"namespace": {"namespace-id": namespace}}}
+    assert manager.post(WHAT_CAN, about).status_code == 200
+    assert passer.post(WHAT_CAN, about).status_code == 403
+    assert reader.post(WHAT_CAN, {**about, "principal": {"user": manager.id}}).status_code == 403
+    assert world.stranger().post(WHAT_CAN, about).status_code == 404
+    assert manager.post(WHAT_CAN, {"principal": {"user": reader.id}}).status_code == 403
+
+
+def test_command_prints_who_can_and_what_can(world: World, table: Table) -> None:
+    reader = world.stranger()
+    grant(world, "select", "table", table.uuid, user=reader.id)
+    base = world.ready.catalog_uri.removesuffix("/catalog")
+    on = ("--warehouse", world.warehouse, "--table", table.uuid)
+    login = ("--gateway", base, "--token", world.admin.token)
+    listed = world.lakegate("access", "who-can", "read_data", *on, *login)
+    assert listed.returncode == 0, listed.stderr
+    reason = f"select of user {reader.id} on table {table.uuid} by {world.admin.id}"
+    assert [f"user {reader.id}", "none", reason] in [each.split("\t") for each in listed.stdout.splitlines()]
+    held = world.lakegate("access", "what-can", "--user", reader.id, "--action", "read_data", *on, *login)
+    assert [each.split("\t") for each in held.stdout.splitlines()] == [
+        [f"table {table.uuid}", "read_data", "none", reason]
+    ]

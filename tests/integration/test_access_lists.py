@@ -12,10 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.cards import ACTIONS
 from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.answers.path_grants import roles_below
 from gateway.db.engine.database import Database
+from gateway.features.answers.listed_objects import AskedPrincipal, ObjectListing, ObjectRow
 from gateway.features.answers.listed_principals import AskedObject, Asker, Listing
+from gateway.features.answers.what_can import listed as listed_objects
 from gateway.features.answers.who_can import listed
 from gateway.fga.answer_checks import ActiveModel
 from gateway.fga.evaluation import ModelRules
@@ -116,4 +119,62 @@ async def test_listed_users_and_roles_are_those_of_single_checks(database: Datab
                     # A role whose members the caller may not read has rows for its members instead.
                     assert users == expected, (seed, key, relation, readable == everything)
                     yes += len(users)
+    assert yes > SEEDS
+
+
+async def what_can(
+    connection: AsyncConnection, world: AccessWorld, model: dict[str, Any], principal: Principal, root: ObjectKey
+) -> dict[ObjectKey, ObjectRow]:
+    """Return the rows of all pages about a principal."""
+    active = ActiveModel("model", ModelRules(model), ParsedModel(model))
+    asked = AskedPrincipal(principal=principal, model=active, now=world.now)
+    found: dict[ObjectKey, ObjectRow] = {}
+    token: str | None = None
+    depth = 1 if root == world.rows.objects["inner"] else 0
+    while True:
+        listing = ObjectListing(asked, root, lambda _: True)
+        page, token = await listed_objects(connection, listing, depth=depth, page_token=token, page_size=3)
+        for each in page:
+            assert each.key not in found, "an object is on two pages"
+            found[each.key] = listing.rows[each.key]
+        if token is None:
+            return found
+
+
+def _stated(rows: dict[ObjectKey, ObjectRow], path: list[ObjectKey]) -> frozenset[Can]:
+    """Return the actions that rows state for an object: its own row, or the contents of the next row above."""
+    if path[0] in rows:
+        return rows[path[0]].held.actions
+    above = next((rows[each] for each in path if each in rows), None)
+    return frozenset() if above is None else above.held.contents.get(path[0].type, frozenset())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+async def test_listed_actions_are_those_of_single_checks(database: Database, variant: str) -> None:
+    yes = 0
+    for seed in range(SEEDS):
+        world = AccessWorld(seed)
+        of = world.rows.objects
+        chain = ["table", "inner", "outer", "warehouse", "project", "server"]
+        paths = [[of[name] for name in chain[first:]] for first in range(len(chain))]
+        paths += [[of["view"], *paths[1]], [of["other"], of["second"], *paths[4]], [of["second"], *paths[4]]]
+        paths += [[key, *paths[4]] for key in world.role_keys]
+        async with database.transaction() as connection:
+            await world.insert(connection)
+            naive = await world.naive(connection, VARIANTS[variant])
+            for principal in world.chance.sample(world.principals, 3):
+                name = world.chance.choice(chain)
+                rows = await what_can(connection, world, VARIANTS[variant], principal, of[name])
+                for path in paths:
+                    if of[name] not in path:
+                        assert path[0] not in rows
+                        continue
+                    within = path[: path.index(of[name]) + 1]
+                    expected = {
+                        action
+                        for action in ACTIONS[path[0].type]
+                        if naive.holds(name_of(principal), action.value, object_name(path[0]))
+                    }
+                    assert _stated(rows, within) == expected, (seed, principal, name, path[0])
+                    yes += len(expected)
     assert yes > SEEDS

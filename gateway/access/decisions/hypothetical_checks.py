@@ -26,9 +26,9 @@ from gateway.access.decisions.hypothetical_evaluation import (
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.door.engines import Engines
 from gateway.access.door.permit import Permit
-from gateway.access.door.questions import only_warehouse, pin_of, revision_of
+from gateway.access.door.questions import only_warehouse, pin_of, revision_of, stand_ins_in
 from gateway.access.nouns.authz_errors import unavailable
-from gateway.access.nouns.refs import ObjectKey, Ref
+from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Excerpt, Governed, Resolution, ResolvedGenericTable, ResolvedTable
 from gateway.access.operation import Operation
@@ -81,6 +81,23 @@ class HypotheticalChecks:
             return await self._engines.check(
                 actor, questions, permit.resolution.now, _pin(permit, actor), paced=_lane(permit) is Lane.USER
             )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def related_below(self, permit: Permit[Operation], relation: Can, container: ObjectKey) -> bool:
+        """Return whether the caller has `relation` on every object in a container on which it has no grant of its own.
+
+        Columns are left out: rights on them follow those on their tables.
+        """
+        questions = [
+            Question(relation, stand_in, above=above)
+            for stand_in, above in stand_ins_in(container)
+            if stand_in.type is not ObjectType.COLUMN
+        ]
+        if not questions:
+            return True
+        try:
+            return all(await self._engines.check(permit.actor, questions, permit.resolution.now, None))
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 

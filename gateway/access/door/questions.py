@@ -15,7 +15,7 @@ from uuid import UUID
 from gateway.access.decisions.decision import DemandAnswer
 from gateway.access.demand import Demand
 from gateway.access.nouns.card import Resolved
-from gateway.access.nouns.cards import IN_A_WAREHOUSE, VISIBLE_BY
+from gateway.access.nouns.cards import CARDS, IN_A_WAREHOUSE, VISIBLE_BY
 from gateway.access.nouns.refs import UNUSED_ID, NamespaceIdRef, NamespaceRef, ObjectKey, ObjectType, Ref, TabularRef
 from gateway.access.nouns.resolved import (
     Resolution,
@@ -53,6 +53,18 @@ def placeholder_key(ref: Ref) -> ObjectKey:
     """
     # The ids of rows are UUIDs of version 4 or 7. This id has no version, so no row has it.
     return ObjectKey(ref.type, UNUSED_ID[:-12] + sha256(repr(ref).encode()).hexdigest()[:12])
+
+
+def stand_ins_in(container: ObjectKey) -> list[tuple[ObjectKey, tuple[ObjectKey, ...]]]:
+    """Return a stand-in for the objects of each type in a container, with its containers from its parent upwards."""
+    found: dict[ObjectType, tuple[ObjectKey, tuple[ObjectKey, ...]]] = {}
+    left: list[tuple[ObjectKey, tuple[ObjectKey, ...]]] = [(container, ())]
+    for key, above in left:
+        for type, card in CARDS.items():
+            if key.type in card.parents and type not in found:
+                found[type] = ObjectKey(type, f"{UNUSED_ID[:-8]}{len(found) + 1:08x}"), (key, *above)
+                left.append(found[type])
+    return list(found.values())
 
 
 def above_of(ref: Ref, resolution: Resolution) -> tuple[ObjectKey, ...]:

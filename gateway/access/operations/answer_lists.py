@@ -16,15 +16,21 @@ import msgspec
 
 from gateway.access.bodies import Answer, StrictRequest
 from gateway.access.demand import Demand, Facts
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.role import RoleRef
-from gateway.access.operation import QuestionOperation
+from gateway.access.nouns.server import ServerRef
+from gateway.access.operation import Audience, PublicAudience, QuestionOperation
+from gateway.access.operations.actions import Identity
 from gateway.access.operations.grants import GrantedOn, GrantedTo
+from gateway.access.tuples import Principal
 
 #: The largest page, and the page without a size.
 MAX_ROWS = 1000
 DEFAULT_ROWS = 100
+MAX_OBJECTS = 100
+DEFAULT_OBJECTS = 25
 
 PageRows = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -56,6 +62,43 @@ class WhoCan(QuestionOperation):
         return {"asked_action": self.action.value, **role}
 
 
+@dataclass(frozen=True)
+class WhatCan(QuestionOperation):
+    """List what a principal (the caller when None) may do, at the highest objects, with the reason and the end.
+
+    `on` limits the answer to an object and its contents. Callers may ask about themselves. For another principal they
+    must be able to read the assignments of the object and of its contents; without an object, those of the server.
+    """
+
+    endpoint: ClassVar[str] = "POST /management/v1/access/what-can"
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.SELF, "the caller's own rights; a question about another principal demands can_read_assignments"
+    )
+    principal: Principal | None = None
+    on: Ref | None = None
+    action: Can | None = None
+    page_token: str | None = None
+    page_size: int | None = None
+
+    def demands(self) -> tuple[Demand, ...]:
+        if self.principal is not None:
+            return (Demand(Can.READ_ASSIGNMENTS, self.on or ServerRef()),)
+        visible_by = None if self.on is None else VISIBLE_BY.get(self.on.type)
+        if self.on is None or visible_by is None:
+            return ()
+        return (Demand(visible_by, self.on, alternative=Can.READ_ASSIGNMENTS),)
+
+    def further_refs(self) -> tuple[Ref, ...]:
+        return (self.on or ServerRef(),)
+
+    def facts(self) -> Facts:
+        return {"about": "" if self.principal is None else f"{self.principal.type}:{self.principal.id}"}
+
+    def audit_details(self) -> Mapping[str, str]:
+        about = {} if self.principal is None else {"asked_about": f"{self.principal.type}:{self.principal.id}"}
+        return about if self.action is None else {**about, "asked_action": self.action.value}
+
+
 class WhoCanRequest(StrictRequest, frozen=True):
     """Request of `POST /access/who-can`.
 
@@ -66,6 +109,20 @@ class WhoCanRequest(StrictRequest, frozen=True):
     action: str
     object: dict[str, dict[str, Any]]
     expand: UUID | None = None
+    page_token: str | None = None
+    page_size: PageRows | None = None
+
+
+class WhatCanRequest(StrictRequest, frozen=True):
+    """Request of `POST /access/what-can`.
+
+    `principal` is a user or a role; without it, the answer is about the caller. `object` and `action` are as in `POST
+    /access/who-can`: they limit the answer to an object with its contents, and to one action.
+    """
+
+    principal: Identity | None = None
+    object: dict[str, dict[str, Any]] | None = None
+    action: str | None = None
     page_token: str | None = None
     page_size: PageRows | None = None
 
@@ -131,3 +188,27 @@ class WhoCanAnswer(AccessAnswer, frozen=True, kw_only=True):
     """Response of `POST /access/who-can`: roles first, each kind in the order of the ids."""
 
     rows: list[WhoCanRow]
+
+
+class HeldActions(AnswerRow, frozen=True, kw_only=True, omit_defaults=True):
+    """Actions with the same reason: names without `can_`, in alphabetical order."""
+
+    actions: list[str]
+
+
+class WhatCanRow(Answer, frozen=True, kw_only=True, omit_defaults=True):
+    """An object and all actions that the principal may take on it. `contents` are the actions on every object in it,
+    by type.
+
+    Objects in it have a row of their own only if the actions on them differ from `contents`.
+    """
+
+    resource: GrantedOn
+    held: list[HeldActions]
+    contents: dict[str, list[str]] = {}
+
+
+class WhatCanAnswer(AccessAnswer, frozen=True, kw_only=True):
+    """Response of `POST /access/what-can`: the highest objects first."""
+
+    rows: list[WhatCanRow]

@@ -26,7 +26,7 @@ from gateway.db.tuples.desired_tuples import GRANTS_BELOW
 _SNAPSHOT: Final = text("set transaction isolation level repeatable read, read only")
 _NOW: Final = text("select clock_timestamp() as now, s.revision from server s")
 
-_LIVE: Final = "(g.expires_at is null or g.expires_at > cast(:now as timestamptz))"
+LIVE: Final = "(g.expires_at is null or g.expires_at > cast(:now as timestamptz))"
 _ACTIVE: Final = """
     not (g.principal_type = 'user'
         and exists (select 1 from scim_users u where u.user_id = g.principal_id and not u.active))
@@ -101,7 +101,7 @@ _HOLDERS: Final = f"""
     select distinct g.principal_type, g.principal_id
     from ({_SOUGHT}) s
     join grants g on g.object_type = s.object_type and g.object_id = s.object_id and g.privilege = s.privilege
-    where {_LIVE} and {_ACTIVE}
+    where {LIVE} and {_ACTIVE}
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
 # Roles with a grant that matters, or with one from which a tuple that matters follows.
@@ -109,17 +109,17 @@ _HOLDING_ROLES: Final = f"""
     select g.principal_id as id
     from ({_SOUGHT}) s
     join grants g on g.object_type = s.object_type and g.object_id = s.object_id and g.privilege = s.privilege
-    where g.principal_type = 'role' and {_LIVE}
+    where g.principal_type = 'role' and {LIVE}
     union
     select g.principal_id from grants g
     where g.object_type = 'column' and split_part(g.object_id, '.', 1) = any(cast(:tables as text[]))
-        and g.principal_type = 'role' and {_LIVE}
+        and g.principal_type = 'role' and {LIVE}
     union
     select r.id::text from roles r where exists (
         select 1 from (
             select 'role' as subject_type, r.id::text as subject_id, c.type as object_type, c.id as object_id
             from unnest(cast(:container_types as text[]), cast(:container_ids as text[])) c(type, id)) a
-        cross join lateral (select 1 {GRANTS_BELOW} and {_LIVE} limit 1) held)
+        cross join lateral (select 1 {GRANTS_BELOW} and {LIVE} limit 1) held)
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
 # Principals in at least two of the roles with grants. They can hold by several roles what none of these gives alone.
@@ -130,7 +130,7 @@ _COMBINED: Final = f"""
             union
             select m.root, g.principal_type, g.principal_id from members m
             join grants g on g.object_type = 'role' and g.object_id = m.id
-            where m.type = 'role' and {_LIVE} and {_ACTIVE})
+            where m.type = 'role' and {LIVE} and {_ACTIVE})
         select type as principal_type, id as principal_id from members
         group by type, id having count(distinct root) > 1) m
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
@@ -138,14 +138,14 @@ _COMBINED: Final = f"""
 # The members of these roles are listed one by one, because the caller may not read who is in the role.
 _OPAQUE: Final = f"""
     select g.principal_type, g.principal_id from grants g
-    where g.object_type = 'role' and g.object_id = any(cast(:opaque as text[])) and {_LIVE} and {_ACTIVE}
+    where g.object_type = 'role' and g.object_id = any(cast(:opaque as text[])) and {LIVE} and {_ACTIVE}
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
 # Principals with a column grant on the table, which derives a tuple on the table.
 _COLUMN_HOLDERS: Final = f"""
     select distinct g.principal_type, g.principal_id from grants g
     where g.object_type = 'column' and split_part(g.object_id, '.', 1) = any(cast(:tables as text[]))
-        and {_LIVE} and {_ACTIVE}
+        and {LIVE} and {_ACTIVE}
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
 # Principals with a grant below a container, which derives a tuple on the container. The recursion visits the principals
@@ -166,7 +166,7 @@ _HOLDERS_BELOW: Final = f"""
         select 1 from (
             select p.type as subject_type, p.id as subject_id, c.type as object_type, c.id as object_id
             from unnest(cast(:container_types as text[]), cast(:container_ids as text[])) c(type, id)) a
-        cross join lateral (select 1 {GRANTS_BELOW} and {_LIVE} and {_ACTIVE} limit 1) held)
+        cross join lateral (select 1 {GRANTS_BELOW} and {LIVE} and {_ACTIVE} limit 1) held)
     limit :limit)
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
@@ -236,7 +236,7 @@ _ROLES_BELOW: Final = text(
     f"""
     with recursive nested as materialized (
         select g.object_id as role, g.principal_id as member from grants g
-        where g.object_type = 'role' and g.principal_type = 'role' and {_LIVE}),
+        where g.object_type = 'role' and g.principal_type = 'role' and {LIVE}),
     below(id) as (
         select id from ({_HOLDING_ROLES}) roots
         union
@@ -258,14 +258,14 @@ async def roles_below(connection: AsyncConnection, candidates: Candidates, *, no
 
 
 # Roles are followed through every relation, because only the model decides which relations make members.
-_CLOSURE: Final = f"""
+CLOSURE: Final = f"""
     with recursive closure(type, id) as (
         select a.type, a.id from unnest(cast(:types as text[]), cast(:ids as text[])) as a(type, id)
         where not (a.type = 'user' and exists (select 1 from scim_users u where u.user_id = a.id and not u.active))
         union
         select 'role', g.object_id from closure c
             join grants g on g.principal_type = c.type and g.principal_id = c.id and g.object_type = 'role'
-        where {_LIVE})
+        where {LIVE})
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
 _GRANT: Final = columns_of(PathGrant, "g")
@@ -273,17 +273,17 @@ _GRANT: Final = columns_of(PathGrant, "g")
 # The lateral join looks up each combination in the unique index, whatever number of grants the principals have.
 _HELD: Final = text(
     f"""
-    {_CLOSURE}
+    {CLOSURE}
     select {_GRANT} from closure c
     join grants g on g.principal_type = c.type and g.principal_id = c.id and g.object_type = 'role'
-    where {_LIVE}
+    where {LIVE}
     union all
     select {_GRANT} from closure c cross join ({_SOUGHT}) s cross join lateral (
         select {_GRANT} from grants g
         where g.privilege = s.privilege and g.principal_type = c.type and g.principal_id = c.id
             and g.object_type = s.object_type and g.object_id = s.object_id
         offset 0) g
-    where s.object_type <> 'role' and {_LIVE}
+    where s.object_type <> 'role' and {LIVE}
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 )
 

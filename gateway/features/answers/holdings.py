@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -32,20 +32,20 @@ def structural(tuples: Iterable[TupleKey]) -> list[HeldTuple]:
 class Holdings:
     """The grants of some principals and of the roles that contain them.
 
-    `derived` are tuples that follow from grants on the contents of an object, each with its expiry. `asked` is the
-    object of the answer.
+    `derived` are tuples that follow from grants on the contents of an object, each with its expiry. `asked` are
+    the objects of the answer.
     """
 
     grants: InitVar[Iterable[PathGrant]]
     derived: InitVar[Mapping[Holding, datetime | None]]
-    asked: InitVar[ObjectKey | None] = None
+    asked: InitVar[Iterable[ObjectKey]] = ()
     _rows: dict[Holding, list[PathGrant]] = field(init=False, default_factory=dict)
     _of: dict[Principal, dict[tuple[str, ObjectKey], datetime | None]] = field(init=False, default_factory=dict)
     _objects: dict[str, ObjectKey] = field(init=False)
     _leading: set[Principal] = field(init=False)
 
     def __post_init__(
-        self, grants: Iterable[PathGrant], derived: Mapping[Holding, datetime | None], asked: ObjectKey | None
+        self, grants: Iterable[PathGrant], derived: Mapping[Holding, datetime | None], asked: Iterable[ObjectKey]
     ) -> None:
         """Group the grants by their holders."""
         for grant in grants:
@@ -57,12 +57,10 @@ class Holdings:
         self._objects = {object_name(key): key for held in self._of.values() for _, key in held}
         self._leading = self._leading_roles(asked)
 
-    def _leading_roles(self, asked: ObjectKey | None) -> set[Principal]:
-        """Return the roles through which a principal gets other tuples than memberships, or one on the object asked
-        about.
-        """
+    def _leading_roles(self, asked: Iterable[ObjectKey]) -> set[Principal]:
+        """Return the roles through which a principal gets other tuples than memberships, and the roles asked about."""
         containing: dict[Principal, set[Principal]] = {}
-        found = set() if asked is None or asked.type is not ObjectType.ROLE else {_role(asked)}
+        found = {_role(key) for key in asked if key.type is ObjectType.ROLE}
         for principal, held in self._of.items():
             for _, key in held:
                 if key.type is ObjectType.ROLE:
@@ -76,6 +74,27 @@ class Holdings:
                     found.add(inner)
                     left.append(inner)
         return {each for each in found if each.type is PrincipalType.ROLE}
+
+    def within(self, objects: Container[ObjectKey]) -> Holdings:
+        """Return the holdings without those on other objects than `objects` and roles."""
+        rows = [
+            row
+            for (_, _, key), some in self._rows.items()
+            if key in objects or key.type is ObjectType.ROLE
+            for row in some
+        ]
+        derived = {
+            (holder, relation, key): until
+            for holder, held in self._of.items()
+            for (relation, key), until in held.items()
+            if (key in objects or key.type is ObjectType.ROLE) and (holder, relation, key) not in self._rows
+        }
+        own = [key for key in self._objects.values() if key.type is ObjectType.ROLE and key in objects]
+        return Holdings(rows, derived, own)
+
+    def roles(self) -> list[ObjectKey]:
+        """Return the roles of which principals are members."""
+        return [key for key in self._objects.values() if key.type is ObjectType.ROLE]
 
     def roles_of(self, principal: Principal) -> list[Principal]:
         """Return the roles that matter of which the principal is a direct member."""

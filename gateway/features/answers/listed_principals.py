@@ -133,7 +133,7 @@ async def read_holdings(
     for key, until in (await desired_tuples(connection, keys)).items():
         if isinstance(key.subject, Principal):
             derived[key.subject, key.relation, key.object] = until
-    return Holdings(grants, derived, asked.key)
+    return Holdings(grants, derived, [asked.key])
 
 
 @dataclass(slots=True)

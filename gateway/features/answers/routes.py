@@ -6,7 +6,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.access.nouns.authz_errors import denial_not_found
-from gateway.access.operations.answer_lists import WhoCan, WhoCanAnswer, WhoCanRequest
+from gateway.access.operations.answer_lists import (
+    WhatCan,
+    WhatCanAnswer,
+    WhatCanRequest,
+    WhoCan,
+    WhoCanAnswer,
+    WhoCanRequest,
+)
 from gateway.access.operations.answers import (
     CircumstancesRequest,
     Denial,
@@ -17,14 +24,15 @@ from gateway.access.operations.answers import (
     ReadDenial,
 )
 from gateway.access.operations.checks import CheckRequest
-from gateway.access.principals import other_principal
+from gateway.access.principals import other_principal, principal_of
 from gateway.access.request import Body
 from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.features.answers.denials import Denials
 from gateway.features.answers.explain import Explanations
+from gateway.features.answers.what_can import WhatCanLists
 from gateway.features.answers.who_can import WhoCanLists
-from gateway.features.grants.check_requests import parse_action, parse_check, parse_object
+from gateway.features.grants.check_requests import parse_action, parse_any_action, parse_check, parse_object
 from gateway.iceberg.errors import CatalogError
 
 
@@ -73,3 +81,18 @@ async def explain_access(ctx: Ctx) -> Explanation:
     given = request.circumstances or CircumstancesRequest()
     operation = ExplainAccess(parsed.check, given.user_agent, given.client_address)
     return await ctx.use(Explanations).explain(await ctx.admit(operation))
+
+
+@serves(WhatCan, reads=(Body(WhatCanRequest),))
+async def what_can(ctx: Ctx) -> WhatCanAnswer:
+    """List what a principal may do."""
+    request = await ctx.body(WhatCanRequest)
+    default = ctx.services.default_project_id
+    operation = WhatCan(
+        principal=None if request.principal is None else other_principal(principal_of(request.principal), ctx.actor),
+        on=None if request.object is None else parse_object("object", request.object, default),
+        action=None if request.action is None else parse_any_action(request.action),
+        page_token=request.page_token,
+        page_size=request.page_size,
+    )
+    return await ctx.use(WhatCanLists).what_can(await ctx.admit(operation))

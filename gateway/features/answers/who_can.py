@@ -81,7 +81,10 @@ class WhoCanLists(Confirming):
         related = self._door.hypothetical_checks.related
         reads = await related(permit, permit.actor, Can.READ_ASSIGNMENTS, objects)
         sees = await related(permit, permit.actor, VISIBLE_BY[ObjectType.ROLE], roles)
-        asker = Asker(frozenset(compress(objects, reads)), frozenset(compress(roles, sees)))
+        # A token that is limited to a project does not reach the server.
+        hidden = ObjectType.SERVER if permit.actor.within is not None else None
+        readable = frozenset(key for key in compress(objects, reads) if key.type is not hidden)
+        asker = Asker(readable, frozenset(compress(roles, sees)))
         opaque = [key.id for key in roles if key not in asker.readable or key not in asker.visible_roles]
         return asker, opaque
 

@@ -167,6 +167,11 @@ def parse_action(action: str, type: ObjectType) -> Can:
     return relation
 
 
+def parse_any_action(action: str) -> Can:
+    """Return the relation of an action on objects of any type. Raises UnknownAction."""
+    return _action(action)[0]
+
+
 @contextmanager
 def _complete(member: str, kind: str) -> Iterator[None]:
     """Raise 400 if the block cannot read a reference."""

@@ -727,6 +727,12 @@ def _answers() -> list[Example]:
             answer_lists.WhoCan(world.TABLE, Can.READ_DATA, expand=world.ROLE_ID),
             body={**body, "expand": str(world.ROLE_ID)},
         ),
+        Example("what can, own", answer_lists.WhatCan(), body={}),
+        Example(
+            "what can other",
+            answer_lists.WhatCan(principal=_BOB, on=world.TABLE),
+            body={"principal": {"user": world.BOB_ID}, "object": about},
+        ),
     ]
 
 

@@ -85,7 +85,7 @@ class AccessWorld:
         for kind, ids in (("warehouses", self.rows.warehouses[:1]), ("namespaces", [self.rows.outer, self.rows.inner])):
             for id in ids:
                 statement = f"update {kind} set managed_access = :flag where id = :id"
-                await connection.execute(text(statement), {"flag": self.chance.random() < 0.2, "id": id})
+                await connection.execute(text(statement), {"flag": self.chance.random() < 0.4, "id": id})
         if self.chance.random() < 0.25:
             statement = """
                 insert into scim_users (id, user_id, provider_id, user_name, user_name_key, active, document)

@@ -71,3 +71,22 @@ def users_of(person: Person, object: dict[str, Any], action: str, **more: Any) -
                 seen.add(row["principal"]["role"])
                 left.append(row["principal"]["role"])
     return found
+
+
+def what_can(person: Person, **members: Any) -> list[Row]:
+    """Return what the caller, or the `principal`, can do: the rows of all pages."""
+    rows: list[Row] = []
+    body = {key.replace("_", "-"): value for key, value in members.items()}
+    while True:
+        answer = person.post(WHAT_CAN, body)
+        assert answer.status_code == 200, answer.text
+        rows += answer.json()["rows"]
+        if "next-page-token" not in answer.json():
+            return rows
+        body["page-token"] = answer.json()["next-page-token"]
+
+
+def actions_on(rows: list[Row], **resource: str) -> set[str]:
+    """Return the actions of the row about a resource, empty without a row."""
+    found = [each for each in rows if resource.items() <= each["resource"].items()]
+    return {action for row in found for held in row["held"] for action in held["actions"]}

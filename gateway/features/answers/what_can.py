@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""List what a principal may do: the highest objects with the actions on them and on their contents, and the reasons.
+
+The rows are computed from the recorded grants, and OpenFGA confirms them before the answer is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gateway.access.door.permit import Permit
+from gateway.access.management_errors import CannotInspectPermissions
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.resolved import ResolvedNamespace, warehouse_of
+from gateway.access.nouns.server import ServerRef
+from gateway.access.operations.answer_lists import (
+    DEFAULT_OBJECTS,
+    MAX_OBJECTS,
+    HeldActions,
+    WhatCan,
+    WhatCanAnswer,
+    WhatCanRow,
+)
+from gateway.access.principals import own_principal
+from gateway.db.answers.held_objects import HeldObject, Place, held_objects
+from gateway.db.answers.path_grants import Sought, held_grants, snapshot
+from gateway.db.engine.database import Connection
+from gateway.db.tuples.held_tuples import structure_above
+from gateway.features.answers.confirmation import Confirming, Unconfirmed, deciding
+from gateway.features.answers.listed_objects import AskedPrincipal, ObjectListing, Readable
+from gateway.features.answers.listed_principals import distances
+from gateway.features.answers.reasons import facts_of, objects_of
+from gateway.features.grants.grant_lists import resource_of, whereabouts
+from gateway.features.paging import place_of, unpacked, visible_page
+from gateway.fga.held_actions import flags_matter
+
+
+class WhatCanLists(Confirming):
+    """Use cases of `POST /access/what-can`."""
+
+    async def what_can(self, permit: Permit[WhatCan]) -> WhatCanAnswer:
+        """Return a page of the objects on which the principal may act.
+
+        Raises AnswerPending, AnswerDisagreed, CannotInspectPermissions and InvalidPaginationToken.
+        """
+        root = _root(permit)
+        reads_below = self._door.hypothetical_checks.related_below
+        if permit.operation.principal is not None and not await reads_below(permit, Can.READ_ASSIGNMENTS, root):
+            raise CannotInspectPermissions(
+                f"You may read the assignments on this {root.type}, but not on everything in it. Ask about an object "
+                "in it, or ask a principal that manages its grants."
+            )
+        return await self._confirmed(lambda: self._page(permit, root))
+
+    async def _page(self, permit: Permit[WhatCan], root: ObjectKey) -> tuple[WhatCanAnswer, Unconfirmed]:
+        operation = permit.operation
+        with deciding():
+            model = await self._answer_engines.checks.model()
+            async with snapshot(self._database) as (connection, moment):
+                own = operation.principal is None
+                asked = AskedPrincipal(
+                    principal=operation.principal or own_principal(permit.actor),
+                    groups=permit.resolution.acting(permit.actor).group_roles if own else (),
+                    model=model,
+                    now=moment.now,
+                    only=operation.action,
+                )
+                readable = await self._readable(permit, connection, asked, root)
+                listing = ObjectListing(asked, root, readable)
+                page, token = await listed(
+                    connection,
+                    listing,
+                    depth=_depth(permit),
+                    page_token=operation.page_token,
+                    page_size=min(operation.page_size or DEFAULT_OBJECTS, MAX_OBJECTS),
+                )
+                rows = await _described(connection, listing, page)
+        warehouse = None if operation.on is None else warehouse_of(permit.resolution.get(operation.on))
+        answer = WhatCanAnswer(
+            rows=rows,
+            as_of=moment.now,
+            revision=moment.revision,
+            warehouse_revision=None if warehouse is None else warehouse.revision,
+            model_id=model.id,
+            staleness_seconds=0,
+            token_groups_known=own and permit.actor.groups_known,
+            next_page_token=token,
+        )
+        objects = [each.key for each in page]
+        return answer, Unconfirmed(moment.now, list(listing.checks), list(listing.checks.values()), objects)
+
+    async def _readable(
+        self, permit: Permit[WhatCan], connection: Connection, asked: AskedPrincipal, root: ObjectKey
+    ) -> Readable:
+        """Return a function that returns whether the caller may read the assignments of an object, or of a role.
+
+        Callers may read the reasons of their own rights. About another principal, the caller may read the assignments
+        of everything below the root, which was checked before.
+        """
+        # A token that is limited to a project does not reach the server.
+        hidden = ObjectType.SERVER if permit.actor.within is not None else None
+        if permit.operation.principal is None:
+            return lambda key: key.type is not hidden
+        structure, _ = await structure_above(connection, [root])
+        grants = await held_grants(connection, asked.holders, Sought(()), now=asked.now)
+        roles = {each.object for each in grants}
+        checked = list(dict.fromkeys([*distances(root, structure), *roles]))
+        reads = await self._door.hypothetical_checks.related(permit, permit.actor, Can.READ_ASSIGNMENTS, checked)
+        unreadable = {key for key, yes in zip(checked, reads, strict=True) if not yes or key.type is hidden}
+        return lambda key: key not in unreadable
+
+
+async def listed(
+    connection: Connection, listing: ObjectListing, *, depth: int, page_token: str | None, page_size: int
+) -> tuple[list[HeldObject], str | None]:
+    """Return (the objects of one page, the token of the next page or None).
+
+    `depth` is the number of namespaces above the root. Raises InvalidPaginationToken and UnknownRule.
+    """
+    asked = listing.asked
+    flagged = flags_matter(asked.model.parsed)
+
+    async def fetch(after: Place | None, limit: int) -> list[HeldObject]:
+        return await held_objects(
+            connection,
+            asked.holders,
+            listing.root,
+            depth,
+            now=asked.now,
+            flagged=flagged,
+            after=after,
+            limit=limit,
+        )
+
+    return await visible_page(
+        fetch,
+        lambda some: listing.judge(connection, some),
+        lambda each: each.place,
+        after=place_of(page_token, _place),
+        page_size=page_size,
+    )
+
+
+async def _described(connection: Connection, listing: ObjectListing, page: Sequence[HeldObject]) -> list[WhatCanRow]:
+    found = {each.key: listing.rows[each.key] for each in page}
+    reasons = [reason for row in found.values() for reason in row.reasons]
+    where = await whereabouts(connection, [*found, *objects_of(reasons)])
+    return [
+        WhatCanRow(
+            resource=resource_of(key, where),
+            held=[
+                HeldActions(
+                    actions=_names(actions),
+                    reason=facts_of(reason, row.holdings, where),
+                    end=reason.end,
+                    end_hidden=reason.end_hidden,
+                )
+                for reason, actions in row.reasons.items()
+            ],
+            contents={
+                type.value: _names(actions)
+                for type, actions in row.held.contents.items()
+                if type is not ObjectType.COLUMN
+            },
+        )
+        for key, row in found.items()
+    ]
+
+
+def _names(actions: Iterable[Can]) -> list[str]:
+    return sorted(each.value.removeprefix("can_") for each in actions)
+
+
+def _root(permit: Permit[WhatCan]) -> ObjectKey:
+    """Return the object of the question, the project of a limited token, or else the server."""
+    if permit.operation.on is None and permit.actor.within is not None:
+        return ObjectKey(ObjectType.PROJECT, permit.actor.within)
+    ref = permit.operation.on or ServerRef()
+    row = permit.resolution.get(ref)
+    if row is None:
+        raise LookupError(f"WhatCan was not admitted on {ref!r}")
+    return row.key
+
+
+def _depth(permit: Permit[WhatCan]) -> int:
+    row = None if permit.operation.on is None else permit.resolution.get(permit.operation.on)
+    return len(row.ancestors) if isinstance(row, ResolvedNamespace) else 0
+
+
+def _place(token: str) -> Place:
+    rank, id = unpacked(token, tuple[int, str])
+    if "\x00" in id or not 0 <= rank < 2**31:
+        raise ValueError(token)
+    return Place(rank, id)
