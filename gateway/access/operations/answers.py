@@ -20,7 +20,6 @@ from gateway.access.operation import Audience, Operation, PublicAudience, Questi
 from gateway.access.operations.actions import Identity
 from gateway.access.operations.checks import Check, asked_about
 from gateway.access.request import InPath
-from gateway.access.tuples import Principal
 
 _Text = Annotated[str, msgspec.Meta(max_length=512)]
 
@@ -71,11 +70,21 @@ _DENIAL = "GET /management/v1/access/denials/{denial_id}"
 
 
 @dataclass(frozen=True)
+class RefusedRequest:
+    """A refused request: the id of its audit record, its time, and its operation."""
+
+    id: UUID
+    at: datetime
+    operation: str
+
+
+@dataclass(frozen=True)
 class ExplainDenial(Explaining, ReadOperation):
     """Explain the decision that a refused request would get now."""
 
     endpoint: ClassVar[str] = _DENIAL
     open_to: ClassVar[PublicAudience] = _OPEN_TO_SELF
+    refused: RefusedRequest
 
 
 @dataclass(frozen=True)
@@ -94,17 +103,6 @@ class ReadDenial(ReadOperation):
 
     def facts(self) -> Facts:
         return {"denial_id": str(self.denial_id)}
-
-
-@dataclass(frozen=True)
-class FoundDenial:
-    """A refused request: its time and operation, and the check that was refused, about its principal."""
-
-    id: UUID
-    at: datetime
-    operation: str
-    principal: Principal
-    object: Mapping[str, Mapping[str, Any]]
 
 
 class CircumstancesRequest(StrictRequest, frozen=True):

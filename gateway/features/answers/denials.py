@@ -4,18 +4,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from gateway.access.actor import ActorKind
+from gateway.access.actor import Actor, ActorKind
 from gateway.access.audit.audit_record import AuditedRefusal, AuditRecord
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import denial_not_found
 from gateway.access.nouns.refs import ObjectType
-from gateway.access.operations.answers import FoundDenial, ReadDenial
+from gateway.access.operations.answers import ExplainDenial, ReadDenial, RefusedRequest
+from gateway.access.operations.checks import CheckRequest
+from gateway.access.principals import other_principal
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.answers.denials import denial
+from gateway.features.grants.check_requests import parse_check
 from gateway.features.kit import UseCases
+from gateway.iceberg.errors import BadRequestException
 
 #: Pauses, in seconds, for a record that is still in the buffer of the audit.
 _PAUSES: Final = (0.0, 0.3, 0.7)
@@ -24,8 +28,11 @@ _PAUSES: Final = (0.0, 0.3, 0.7)
 class Denials(UseCases):
     """The use case that finds a refused request."""
 
-    async def find(self, permit: Permit[ReadDenial]) -> FoundDenial:
-        """Return the refused request. Raises DenialNotFound, also for a record of another kind of decision."""
+    async def find(self, permit: Permit[ReadDenial]) -> ExplainDenial:
+        """Return the operation that explains the refused request.
+
+        Raises DenialNotFound, also for a record of another kind of decision.
+        """
         id = permit.operation.denial_id
         for pause in _PAUSES:
             await asyncio.sleep(pause)
@@ -33,29 +40,29 @@ class Denials(UseCases):
                 record = await denial(connection, id)
             if record is not None:
                 break
-        found = None if record is None else _found(record)
+        found = None if record is None else _found(record, permit.actor)
         if found is None:
             raise denial_not_found(id)
         return found
 
 
-def _found(record: AuditRecord) -> FoundDenial | None:
-    """Return the refused request in a record; None if nothing was refused on an object that the caller saw.
+def _found(record: AuditRecord, caller: Actor) -> ExplainDenial | None:
+    """Return the explanation of the refusal in a record; None if nothing was refused on an object that the caller saw.
 
     A record of an owner below a view belongs to no caller.
     """
-    refused = next((each for each in record.decisions if each.refused is not None), None)
+    decision = next((each for each in record.decisions if each.refused is not None), None)
     principal = _principal(record)
-    if refused is None or refused.refused is None or principal is None:
+    if decision is None or decision.refused is None or principal is None:
         return None
-    warehouse = next((each.warehouse_id for each in refused.resources if each.warehouse_id is not None), None)
-    return FoundDenial(
-        id=record.id,
-        at=record.at,
-        operation=refused.operation,
-        principal=principal,
-        object=_operation_on(refused.refused, warehouse),
-    )
+    warehouse = next((each.warehouse_id for each in decision.resources if each.warehouse_id is not None), None)
+    asked = CheckRequest(operation=_operation_on(decision.refused, warehouse))
+    try:
+        check = parse_check(asked, caller=caller, default_project_id=None).check
+    except BadRequestException:
+        return None  # an object whose rights cannot be checked, such as a tag
+    check = replace(check, principal=other_principal(principal, caller))
+    return ExplainDenial(check, RefusedRequest(record.id, record.at, decision.operation))
 
 
 def _principal(record: AuditRecord) -> Principal | None:
@@ -66,7 +73,7 @@ def _principal(record: AuditRecord) -> Principal | None:
     return Principal(PrincipalType.USER, record.actor.id) if record.actor.kind == ActorKind.USER else None
 
 
-def _operation_on(refused: AuditedRefusal, warehouse_id: str | None) -> Mapping[str, Mapping[str, Any]]:
+def _operation_on(refused: AuditedRefusal, warehouse_id: str | None) -> dict[str, dict[str, Any]]:
     """Return the refused check as in the bodies of permission checks, with the object by its id."""
     kind = refused.type.replace("_", "-")
     action = {"action": refused.relation}

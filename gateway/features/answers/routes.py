@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gateway.access.nouns.authz_errors import denial_not_found
 from gateway.access.operations.answer_lists import (
     WhatCan,
@@ -53,23 +51,19 @@ async def who_can(ctx: Ctx) -> WhoCanAnswer:
 
 @serves(ReadDenial, ExplainDenial)
 async def read_denial(ctx: Ctx) -> Denial:
-    """Find a refused request, and explain the decision."""
-    operation = await ctx.read(ReadDenial)
-    found = await ctx.use(Denials).find(await ctx.admit(operation))
-    principal = other_principal(found.principal, ctx.actor)
+    """Find a refused request, and explain the decision. The denial of another principal does not exist for callers that
+    may not read its assignments.
+    """
+    found = await ctx.use(Denials).find(await ctx.admit(await ctx.read(ReadDenial)))
     try:
-        parsed = parse_check(
-            CheckRequest(operation={kind: dict(fields) for kind, fields in found.object.items()}),
-            caller=ctx.actor,
-            default_project_id=ctx.services.default_project_id,
-        )
-        permit = await ctx.admit(ExplainDenial(replace(parsed.check, principal=principal)))
-    except CatalogError as refused:
-        if refused.code in (400, 403, 404):
-            raise denial_not_found(operation.denial_id) from None
+        permit = await ctx.admit(found)
+    except CatalogError as refusal:
+        if found.check.principal is not None and refusal.code in (403, 404):
+            raise denial_not_found(found.refused.id) from None
         raise
     explanation = await ctx.use(Explanations).explain(permit)
-    return Denial(id=found.id, at=found.at, operation=found.operation, explanation=explanation)
+    refused = found.refused
+    return Denial(id=refused.id, at=refused.at, operation=refused.operation, explanation=explanation)
 
 
 @serves(ExplainAccess, reads=(Body(ExplainRequest),))

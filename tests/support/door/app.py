@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import httpx
@@ -16,8 +17,10 @@ from litestar.types import ControllerRouterHandler, Scope
 import gateway.features.all_routes  # noqa: F401 - registers all routes
 from gateway.access.actor import Actor
 from gateway.access.nouns.refs import ObjectType, Table, TabularRef
+from gateway.access.nouns.relations import Can
 from gateway.access.nouns.warehouse_names import WarehouseNames
 from gateway.access.operations.access_requests import FindingAccessRequest
+from gateway.access.operations.answers import ExplainDenial, ReadDenial, RefusedRequest
 from gateway.access.operations.change_tickets import (
     ApproveChange,
     FindChangeTicket,
@@ -28,6 +31,7 @@ from gateway.access.operations.change_tickets import (
     RejectChange,
     ticket_object,
 )
+from gateway.access.operations.checks import Check
 from gateway.access.operations.task_control import ControlTasks, FindTask, FindTasks, FoundTask, GetTask
 from gateway.access.shares.shares import ShareLimits, Shares
 from gateway.api.build import build_api
@@ -74,6 +78,10 @@ class Spy:
                 return ApproveChange(operation.warehouse, found, operation.request)
             if isinstance(operation, FindChangeToReject):
                 return RejectChange(operation.warehouse, found, operation.request)
+            if isinstance(operation, ReadDenial):
+                refused = RefusedRequest(operation.denial_id, datetime(2026, 3, 4, tzinfo=UTC), "load_table")
+                about = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
+                return ExplainDenial(Check(about, Can.READ_DATA), refused)
             if isinstance(operation, FindingAccessRequest):
                 return access_operation(operation)
             raise self.failure

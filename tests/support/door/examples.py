@@ -680,6 +680,7 @@ def _checks() -> list[Example]:
     on = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
     own, other = Check(on, Can.READ_DATA), Check(on, Can.READ_DATA, _BOB)
     denial = UUID(int=9)
+    refused = answers.RefusedRequest(denial, datetime(2026, 3, 4, tzinfo=UTC), "load_table")
     of_other = {"operation": about, "identity": {"user": world.BOB_ID}}
     return [
         Example("check own", checks.CheckPermission(own), body={"operation": about}),
@@ -691,10 +692,10 @@ def _checks() -> list[Example]:
             body={"operation": {"server": {"action": "create_project"}}},
         ),
         Example("find a denial", answers.ReadDenial(denial), {"denial_id": str(denial)}),
-        Example("explain own denial", answers.ExplainDenial(own), {"denial_id": str(denial)}),
+        Example("explain own denial", answers.ExplainDenial(own, refused), {"denial_id": str(denial)}),
         Example(
             "explain own denial on the server",
-            answers.ExplainDenial(Check(world.SERVER, Can.CREATE_PROJECT)),
+            answers.ExplainDenial(Check(world.SERVER, Can.CREATE_PROJECT), refused),
             {"denial_id": str(denial)},
         ),
         Example("explain other", answers.ExplainAccess(other), body=of_other),

@@ -41,12 +41,13 @@ ORDERED = {
         ["FindAccessRequestToApprove", "ApproveAccessRequest"],
         ["FindAccessRequestToDeny", "DenyAccessRequest"],
         ["FindAccessRequestToEnd", "EndAccess"],
+        ["ReadDenial", "ExplainDenial"],
     )
     for name in pair
 }
 
 #: Operations open to every caller that find a request. The right on its object decides the operation that follows.
-FINDING = {"FindAccessRequestToApprove", "FindAccessRequestToDeny", "FindAccessRequestToEnd"}
+FINDING = {"FindAccessRequestToApprove", "FindAccessRequestToDeny", "FindAccessRequestToEnd", "ReadDenial"}
 
 #: Functions without a permit, and why they do not bypass the door. An unnecessary line fails.
 EXEMPT = {
