@@ -33,6 +33,7 @@ from tests.support.door.world import request_context
 STRICT_MODULES = frozenset(
     {
         "access_requests",
+        "access_reviews",
         "change_tickets",
         "data_policies",
         "engine_probes",

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
+import msgspec
+
 from gateway.access.management_errors import AccessRequestInvalid
-from gateway.access.nouns.card import Resolved
+from gateway.access.nouns.card import Resolved, ResolvedInProject
 from gateway.access.nouns.cards import CARDS
 from gateway.access.nouns.project import ProjectRef
 from gateway.access.nouns.refs import (
@@ -76,18 +78,30 @@ def _wrong(given: AccessObject) -> AccessRequestInvalid:
     return AccessRequestInvalid(f"`object` does not name exactly one {given.type}. {_FORMS}")
 
 
-def stored_ref(on: ObjectKey, warehouse_id: UUID | None) -> Ref:
-    """Return the reference to the object of a recorded request. It also finds a dropped table that can be restored.
+def queried_object(type: str | None, id: str | None, warehouse_id: str | None) -> AccessObject:
+    """Return the object that query parameters name by its id. Raises AccessRequestInvalid for an invalid value."""
+    given = {"type": type, f"{type}-id": id} | ({} if warehouse_id is None else {"warehouse-id": warehouse_id})
+    try:
+        return msgspec.convert(given, AccessObject, strict=False)
+    except msgspec.ValidationError:
+        raise AccessRequestInvalid(
+            "The query parameters `type` and `id`, and `warehouseId` for an object in a warehouse, must name an object."
+        ) from None
 
-    Raises LookupError for an object type that cannot be requested.
+
+def stored_ref(on: ObjectKey, warehouse_id: UUID | None) -> Ref:
+    """Return the reference to a recorded object. It also finds a dropped table that can be restored.
+
+    Raises LookupError for a column, the server and a user.
     """
-    match on.type:
-        case ObjectType.PROJECT:
-            return ProjectRef(on.id)
-        case ObjectType.ROLE:
-            return RoleRef(UUID(on.id))
-        case ObjectType.WAREHOUSE:
-            return WarehouseRef(UUID(on.id))
+    if on.type is ObjectType.PROJECT:
+        return ProjectRef(on.id)
+    if on.type is ObjectType.WAREHOUSE:
+        return WarehouseRef(UUID(on.id))
+    card = CARDS[on.type]
+    if issubclass(card.row, ResolvedInProject):
+        by_id: Callable[[UUID], Ref] = card.refs[0]
+        return by_id(UUID(on.id))
     if warehouse_id is None:
         raise LookupError(f"the request for a {on.type} has no warehouse")
     if on.type is ObjectType.NAMESPACE:
@@ -95,7 +109,7 @@ def stored_ref(on: ObjectKey, warehouse_id: UUID | None) -> Ref:
     return kept(on.type, warehouse_id, UUID(on.id))
 
 
-def object_answer(on: ObjectKey, project_id: str, warehouse_id: UUID | None) -> GrantedOn:
+def object_answer(on: ObjectKey, project_id: str | None, warehouse_id: UUID | None) -> GrantedOn:
     """Return the object of a recorded request in the form of a response."""
     card = CARDS[on.type]
     ids: dict[str, Any] = dict.fromkeys(card.id_members, on.id)

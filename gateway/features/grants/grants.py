@@ -24,6 +24,7 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref, field_of
 from gateway.access.nouns.relations import Can
 from gateway.access.operation import Operation
 from gateway.access.operations.access_requests import ApproveAccessRequest, EndAccess
+from gateway.access.operations.access_reviews import ReviewGrants
 from gateway.access.operations.grant_lists import (
     ChangeColumnGrants,
     ChangeGrants,
@@ -62,7 +63,7 @@ async def _mark_nothing(_: Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RequestedChange:
-    """The part of an access request in a change of grants.
+    """The part of an access request or a review in a change of grants.
 
     `mark` records the decision in the transaction of the change. `granted_for` is the reason of the grants to revoke,
     None for every reason.
@@ -120,9 +121,9 @@ class Grants(UseCases):
         await self._apply(permit, permit.operation, strict=False)
 
     async def change_for_request(
-        self, permit: Permit[ApproveAccessRequest | EndAccess], change: RequestedChange
+        self, permit: Permit[ApproveAccessRequest | EndAccess | ReviewGrants], change: RequestedChange
     ) -> None:
-        """Grant the privileges of an access request, or revoke its grants, in the transaction that marks the request.
+        """Grant or revoke for an access request or a review, in the transaction that records its decision.
 
         Raises the errors of `change`, and those of the function that marks the request.
         """

@@ -18,6 +18,7 @@ from gateway.access.operations.access_requests import (
     FoundAccessRequest,
     change_for,
 )
+from gateway.access.operations.access_reviews import ReviewGrants, ReviewGrantsRequest
 from gateway.access.operations.grants import Assignment
 from gateway.access.tuples import Principal, PrincipalType
 from tests.support.door import world
@@ -55,3 +56,8 @@ def access_operation(operation: FindingAccessRequest) -> ApproveAccessRequest | 
             return DenyAccessRequest(found(), Privilege.SELECT, operation.request)
         case _:
             return ending()
+
+
+def reviewing(request: ReviewGrantsRequest) -> ReviewGrants:
+    """Return the decision of a review about a grant of Bob."""
+    return ReviewGrants(request, change_for(found(), deletes=(Assignment(Privilege.SELECT, _BOB),)))

@@ -20,6 +20,7 @@ from gateway.access.nouns.refs import ObjectType, Table, TabularRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.warehouse_names import WarehouseNames
 from gateway.access.operations.access_requests import FindingAccessRequest
+from gateway.access.operations.access_reviews import FindGrantsToReview
 from gateway.access.operations.answers import ExplainDenial, ReadDenial, RefusedRequest
 from gateway.access.operations.change_tickets import (
     ApproveChange,
@@ -36,6 +37,7 @@ from gateway.access.operations.task_control import ControlTasks, FindTask, FindT
 from gateway.access.shares.shares import ShareLimits, Shares
 from gateway.api.build import build_api
 from gateway.api.services import Services
+from gateway.features.access_reviews.access_reviews import FoundGrants
 from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
 from gateway.identity.tokens import VerifiedToken
@@ -43,7 +45,7 @@ from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from tests.support.door import world
-from tests.support.door.access_requests import access_operation
+from tests.support.door.access_requests import access_operation, reviewing
 from tests.support.door.examples import Example
 from tests.support.door.world import DoorFixture
 
@@ -84,6 +86,8 @@ class Spy:
                 return ExplainDenial(Check(about, Can.READ_DATA), refused)
             if isinstance(operation, FindingAccessRequest):
                 return access_operation(operation)
+            if isinstance(operation, FindGrantsToReview):
+                return FoundGrants((reviewing(operation.request),), None)
             raise self.failure
 
         return called

@@ -23,6 +23,7 @@ from gateway.access.nouns.server import UserRef
 from gateway.access.operation import OPERATIONS, HttpOperation
 from gateway.access.operations import (
     access_requests,
+    access_reviews,
     actions,
     answer_lists,
     answers,
@@ -1052,6 +1053,22 @@ def _access_requests() -> list[Example]:
     ]
 
 
+def _access_reviews() -> list[Example]:
+    on = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
+    query = {"type": "table", "id": str(world.TABLE_ID), "warehouseId": str(world.WAREHOUSE_ID)}
+    named = {"type": "table", "warehouse-id": str(world.WAREHOUSE_ID), "table-id": str(world.TABLE_ID)}
+    grant = {"privilege": "select", "principal": {"user": world.BOB_ID}}
+    made = [Example("reviews", access_reviews.ListGrantReviews(on), query=query)]
+    for decision in ("certify", "revoke"):
+        body = {"decision": decision, "reason": "yearly", "object": named, "grants": [grant]}
+        request = decode(_body(body), access_reviews.ReviewGrantsRequest)
+        made += [
+            Example(f"find to {decision}", access_reviews.FindGrantsToReview(request, on), body=body),
+            Example(decision, access_examples.reviewing(request), body=body),
+        ]
+    return made
+
+
 def _task_queues() -> list[Example]:
     queue = "soft_deletion"
     body: dict[str, Any] = {"queue-config": {}}
@@ -1202,6 +1219,7 @@ EXAMPLES: Sequence[Example] = (
     *_tasks(),
     *_change_tickets(),
     *_access_requests(),
+    *_access_reviews(),
     *_task_queues(),
     *_events(),
     *_policy_bundles(),

@@ -42,6 +42,7 @@ ORDERED = {
         ["FindAccessRequestToDeny", "DenyAccessRequest"],
         ["FindAccessRequestToEnd", "EndAccess"],
         ["ReadDenial", "ExplainDenial"],
+        ["FindGrantsToReview", "ReviewGrants"],
     )
     for name in pair
 }

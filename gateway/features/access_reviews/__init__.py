@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reviews of existing grants: reviewers certify or revoke them."""
