@@ -30,8 +30,10 @@ from gateway.cli.login import login as log_in  # keeps the name `gateway.cli.log
 from gateway.cli.login import logout, token
 from gateway.cli.mapping_tables import mapping_table
 from gateway.cli.model_diff import model_diff
+from gateway.cli.model_prove import model_prove
 from gateway.cli.models import model
 from gateway.cli.policies import init, policy
+from gateway.cli.policy_diff import policy_diff
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
 from gateway.cli.stack import demo, setup, status, up
 from gateway.cli.tags import tag
@@ -87,6 +89,8 @@ for _command in (
 model.add_command(model_diff)
 access.add_command(who_can)
 access.add_command(what_can)
+model.add_command(model_prove)
+policy.add_command(policy_diff)
 
 
 @main.command()

@@ -15,7 +15,7 @@ import pytest
 from gateway.cli.common import DIFFERS
 from gateway.features.server.model_changes import REQUIRED
 from gateway.fga.model import ModelNotReady
-from lakegate.local.policy_repository import create_model
+from lakegate.local.policy_repository import create_model, create_repository
 from lakegate.local.ready import Ready
 from tests.support.stack.own_model import connected, known, lakegate
 from tests.support.stack.world import World
@@ -115,3 +115,37 @@ def test_an_invalid_own_model_is_refused_with_file_and_line_and_changes_nothing(
     assert refused.returncode == 1
     assert f"{file}:{line}: table#select grants to all users" in refused.stderr
     assert known(stack) == before
+
+
+def test_policy_diff_replays_the_audit_records_of_the_database(
+    world: World, ns: str, stack: Ready, tmp_path: Path
+) -> None:
+    table = world.table(ns)
+    assert world.admin.get(table.path).status_code == 200
+    own = tmp_path / "policies"
+    create_repository(own)
+    (own / "policies/gateway/guardrails/freeze.rego").unlink()
+    (own / "policies/gateway/guardrails/freeze_test.rego").unlink()
+    file = own / "policies/gateway/guardrails/closed.rego"
+    file.write_text(CLOSED)
+    done = lakegate(stack, "policy", "diff", "packaged", str(own), "--database", "--since", "1h", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (difference,) = found["differences"]
+    assert difference["line"] == "deny load_table closed"
+    assert difference["count"] >= 1
+    back = lakegate(stack, "policy", "diff", str(own), "packaged", "--database", "--since", "1h")
+    assert (back.returncode, "allow load_table closed" in back.stderr) == (DIFFERS, True)
+
+
+CLOSED = """# METADATA
+# title: Close all tables
+# schemas:
+#   - input: schema.input
+package gateway.guardrails.closed
+
+denials[index] contains {"code": "closed", "message": "All tables are closed."} if {
+	some index, question in input.questions
+	question.operation == "load_table"
+}
+"""

@@ -24,7 +24,9 @@ from gateway.fga.client import FgaClient
 from gateway.fga.compiled import compiled_model
 from gateway.fga.model import push_model
 from gateway.fga.model_diff import compare_models
-from gateway.fga.relationships import FgaRelationships
+from gateway.fga.model_proof import Bounds, gained
+from gateway.fga.relationships import UNEXPIRED, FgaRelationships
+from gateway.fga.wire import Condition, FgaTuple
 from gateway.fga.world_diff import changed_access
 from tests.integration.test_row_authorizer import Grants, written
 from tests.support.changed_rights import changed_rights
@@ -34,6 +36,7 @@ from tests.support.rows.parts import KEY, Parts
 pytestmark = [pytest.mark.generated, pytest.mark.integration, pytest.mark.timeout(300)]
 
 SHIPPED = compiled_model()
+IN_FORCE = {"expires_at": "2100-01-01T00:00:00Z"}
 CHANGED = (
     Edited()
     .also("namespace", "selects", computed("create"))
@@ -137,3 +140,26 @@ async def test_expired_grants_and_those_of_deactivated_users_do_not_count(databa
             {"user": ben.id},
         )
     assert (await read_world(database)).grants == []
+
+
+async def test_openfga_confirms_a_synthesized_world(parts: Parts) -> None:
+    """Write the tuples of the world, and ask OpenFGA with both models."""
+    world = gained(SHIPPED, CHANGED, Bounds())
+    assert world is not None
+    name = f"world-{uuid4()}"
+    pushed = [await push_model(parts.openfga_url, KEY, name, compiled=each) for each in (SHIPPED, CHANGED)]
+    written = [
+        FgaTuple(each.user, each.relation, each.object, None if each.until is None else Condition(UNEXPIRED, IN_FORCE))
+        for each in world.tuples
+    ]
+    answers: list[list[bool]] = []
+    for each in pushed:
+        client = FgaClient(parts.openfga_url, KEY, each.store_id, each.model_id, timeout_s=30)
+        try:
+            if not answers:
+                await client.write(written)
+            asked = [FgaTuple(world.user, world.relation, world.object)]
+            answers.append(await client.batch_check(asked, context={"current_time": "2026-03-04T12:00:00Z"}))
+        finally:
+            await client.aclose()
+    assert answers == [[False], [True]]

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
@@ -79,3 +80,13 @@ def parameters_of(records: Sequence[AuditRecord]) -> dict[str, Any]:
         "outcomes": [record.outcome for record in records],
         "records": [encode_record(record) for record in records],
     }
+
+
+_SINCE: Final = text("select record from audit_log where at >= clock_timestamp() - cast(:age as interval) order by id")
+
+
+async def records_since(connection: AsyncConnection, age: timedelta) -> AsyncIterator[bytes]:
+    """Yield the records of at most this age as JSON, oldest first, without keeping them in memory."""
+    rows = await connection.stream(_SINCE, {"age": age})
+    async for row in rows:
+        yield row.record
