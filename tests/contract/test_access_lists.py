@@ -16,7 +16,7 @@ from tests.support.stack.access_lists import (
     row_of,
     what_can,
 )
-from tests.support.stack.role_policies import make_role
+from tests.support.stack.role_policies import contractors, make_role, put_in
 from tests.support.stack.world import Table, World
 
 
@@ -118,3 +118,14 @@ def test_command_prints_who_can_and_what_can(world: World, table: Table) -> None
     assert [each.split("\t") for each in held.stdout.splitlines()] == [
         [f"table {table.uuid}", "read_data", "none", reason]
     ]
+
+
+def test_row_names_the_guardrail_that_would_deny(world: World, table: Table) -> None:
+    free, held, role = world.stranger(), world.stranger(), make_role(world)
+    put_in(world, role, "user", held.id)
+    for person in (free, held):
+        grant(world, "select", "table", table.uuid, user=person.id)
+    with contractors(world, role):
+        rows = all_rows(world.admin, in_table(world, table), "read_data")
+    assert row_of(rows, user=held.id)["limits"]["denied"]
+    assert "limits" not in row_of(rows, user=free.id)

@@ -20,9 +20,11 @@ from gateway.access.decisions.hypothetical_evaluation import (
     Circumstances,
     HypotheticalCheck,
     HypotheticalVerdict,
+    ask_policies,
     evaluate_checks,
     questions_about,
 )
+from gateway.access.decisions.policy import PolicyAnswer
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.door.engines import Engines
 from gateway.access.door.permit import Permit
@@ -174,6 +176,25 @@ class HypotheticalChecks:
                 paced=_lane(permit) is Lane.USER,
                 guardrails=guardrails,
                 circumstances=circumstances,
+            )
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
+
+    async def policies(
+        self, permit: Permit[Operation], hypothetical: Sequence[HypotheticalCheck]
+    ) -> list[PolicyAnswer]:
+        """Return the policies' part of the decision on each check, in order, with unknown circumstances.
+
+        Call it only if the operation was admitted for these checks.
+        """
+        try:
+            return await ask_policies(
+                hypothetical,
+                requester=permit.actor,
+                record=permit.pending_audit.record,
+                resolution=permit.resolution,
+                resolver=self._resolver,
+                engines=self._engines,
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage

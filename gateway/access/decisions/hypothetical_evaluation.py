@@ -39,6 +39,9 @@ AT_ONCE = 4
 #: Actors evaluated at the same time for one principal. The limit leaves room for other principals.
 AT_ONCE_EACH = 1
 
+#: Actors about which OPA is asked at the same time for one answer. OPA gets the questions of several in one call.
+_POLICIES_AT_ONCE: Final = 16
+
 #: Catalog actions on a warehouse; the other actions on warehouses are management.
 _OF_CATALOG = frozenset({Can.CREATE_NAMESPACE, Can.GET_CONFIG, Can.LIST_EVERYTHING, Can.LIST_NAMESPACES, Can.USE})
 
@@ -190,6 +193,48 @@ async def evaluate_checks(
     except ExceptionGroup as failed:
         raise first_of(failed) from None
     return [verdicts[index] for index in range(len(hypothetical))]
+
+
+async def ask_policies(
+    hypothetical: Sequence[HypotheticalCheck],
+    *,
+    requester: Actor,
+    record: AuditRecord,
+    resolution: Resolution,
+    resolver: Resolver,
+    engines: Engines,
+) -> list[PolicyAnswer]:
+    """Return OPA's answer to each check, in order, with unknown circumstances.
+
+    Checks of several actors are sent together. Raises DecisionEngineUnavailable if an answer is missing.
+    """
+    slots = asyncio.Semaphore(_POLICIES_AT_ONCE)
+
+    async def about(actor: Actor, some: Sequence[HypotheticalCheck]) -> tuple[PolicyAnswer, ...]:
+        async with slots:
+            known = await resolver.resolve((), actor)
+            request = _policy_request(
+                some, actor, known.caller_roles, record, resolution, UNKNOWN, is_caller=actor == requester
+            )
+            return await engines.allowed(request)
+
+    indexes: dict[Actor, list[int]] = {}
+    for index, each in enumerate(hypothetical):
+        indexes.setdefault(each.actor, []).append(index)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = {
+                actor: group.create_task(about(actor, [hypothetical[index] for index in some]))
+                for actor, some in indexes.items()
+            }
+    except ExceptionGroup as failed:
+        raise first_of(failed) from None
+    found = {
+        index: answer
+        for actor, some in indexes.items()
+        for index, answer in zip(some, tasks[actor].result(), strict=True)
+    }
+    return [found[index] for index in range(len(hypothetical))]
 
 
 def _is_in_inactive_warehouse(hypothetical: HypotheticalCheck, resolution: Resolution) -> bool:

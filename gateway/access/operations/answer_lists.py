@@ -23,6 +23,7 @@ from gateway.access.nouns.role import RoleRef
 from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import Audience, PublicAudience, QuestionOperation
 from gateway.access.operations.actions import Identity
+from gateway.access.operations.answers import PolicyReason
 from gateway.access.operations.grants import GrantedOn, GrantedTo
 from gateway.access.tuples import Principal
 
@@ -156,14 +157,27 @@ class AnswerRow(Answer, frozen=True, omit_defaults=True, kw_only=True):
     end_hidden: bool = False
 
 
+class RowLimits(Answer, frozen=True, omit_defaults=True):
+    """What limits a right by relationships: denials and obligations of guardrails, and data policies.
+
+    The circumstances of a request are unknown, so a real request can be limited otherwise. With `restricted`, data
+    policies or guardrails restrict rows or columns.
+    """
+
+    denied: list[PolicyReason] = []
+    obligations: dict[str, int | bool] = {}
+    restricted: bool = False
+
+
 class WhoCanRow(AnswerRow, frozen=True, omit_defaults=True, kw_only=True):
     """A principal that may take the action. `resource` is the highest object at which the reason lies, absent if the
-    caller may not read the reason. A role can be expanded.
+    caller may not read the reason. A role can be expanded. `limits` is absent if nothing limits the right.
     """
 
     principal: GrantedTo
     resource: GrantedOn | None = None
     expandable: bool = False
+    limits: RowLimits | None = None
 
 
 class AccessAnswer(Answer, frozen=True, omit_defaults=True, kw_only=True):
@@ -185,9 +199,13 @@ class AccessAnswer(Answer, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class WhoCanAnswer(AccessAnswer, frozen=True, kw_only=True):
-    """Response of `POST /access/who-can`: roles first, each kind in the order of the ids."""
+    """Response of `POST /access/who-can`: roles first, each kind in the order of the ids.
+
+    `circumstances-known` is false, because no request is sent: guardrails that read circumstances can decide otherwise.
+    """
 
     rows: list[WhoCanRow]
+    circumstances_known: bool
 
 
 class HeldActions(AnswerRow, frozen=True, kw_only=True, omit_defaults=True):

@@ -66,7 +66,7 @@ class ObjectListing:
     root: ObjectKey
     readable: Readable
     rows: dict[ObjectKey, ObjectRow] = field(default_factory=dict)
-    checks: dict[AnswerCheck, bool] = field(default_factory=dict)
+    checks: list[AnswerCheck] = field(default_factory=list)
 
     async def judge(self, connection: Connection, objects: Sequence[HeldObject]) -> list[bool]:
         """Return for each object whether it is a row, in order. Raises UnknownRule."""
@@ -107,10 +107,9 @@ class ObjectListing:
         readable = frozenset(each for each in [*path, *near.roles()] if self.readable(each))
         reasons: dict[Reason, tuple[Can, ...]] = {}
         for group in actions.groups(key.type):
-            check = AnswerCheck(self.asked.principal, group[0].value, key, self.asked.groups)
-            self.checks[check] = group[0] in held.actions
             if group[0] not in held.actions:
                 continue
+            self.checks.append(AnswerCheck(self.asked.principal, group[0].value, key, self.asked.groups))
             profiles = Profiles(self.asked.model.rules, own, group[0].value, object_name(key), self.asked.now)
             reason = Reasons(profiles, near, path, readable).of(self.asked.principal)
             reasons[reason] = (*reasons.get(reason, ()), *group)

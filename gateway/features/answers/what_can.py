@@ -88,7 +88,7 @@ class WhatCanLists(Confirming):
             next_page_token=token,
         )
         objects = [each.key for each in page]
-        return answer, Unconfirmed(moment.now, list(listing.checks), list(listing.checks.values()), objects)
+        return answer, Unconfirmed(moment.now, listing.checks, [True] * len(listing.checks), objects)
 
     async def _readable(
         self, permit: Permit[WhatCan], connection: Connection, asked: AskedPrincipal, root: ObjectKey

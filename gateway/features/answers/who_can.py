@@ -22,6 +22,7 @@ from gateway.access.tuples import ALL_USERS, Principal, PrincipalType
 from gateway.db.answers.path_grants import Candidates, Moment, Sought, holders, roles_below, snapshot
 from gateway.db.engine.database import Connection
 from gateway.features.answers.confirmation import Confirming, Unconfirmed, deciding
+from gateway.features.answers.limits import limited
 from gateway.features.answers.listed_principals import AskedObject, Asker, Listing
 from gateway.features.answers.reasons import facts_of, objects_of
 from gateway.features.grants.grant_lists import resource_of, whereabouts
@@ -62,6 +63,7 @@ class WhoCanLists(Confirming):
                     page_size=min(operation.page_size or DEFAULT_ROWS, MAX_ROWS),
                 )
                 rows = await self._described(connection, listing, page)
+        rows = await limited(self._answer_engines.decisions, permit, page, rows)
         if operation.page_token is None and operation.expand is None and asked.profiles.holds(frozenset()):
             rows.insert(0, WhoCanRow(principal=principal_answer(_EVERYONE.type, _EVERYONE.id), reason=[]))
         checks = [AnswerCheck(each, asked.relation, asked.key) for each in listing.judged]
@@ -157,5 +159,6 @@ def _answer(
         model_id=model.id,
         staleness_seconds=0,
         token_groups_known=False,
+        circumstances_known=False,
         next_page_token=token,
     )
