@@ -42,7 +42,7 @@ def upgrade() -> None:
         )
         """
     )
-    op.execute("create index access_requests_principal_idx on access_requests (principal, id)")
-    op.execute("create index access_requests_object_type_idx on access_requests (object_type, object_id)")
-    op.execute("create index access_requests_project_id_idx on access_requests (project_id, id)")
+    op.execute("create index access_requests_principal_id_idx on access_requests (principal, id)")
+    op.execute("create index access_requests_object_type_object_id_idx on access_requests (object_type, object_id)")
+    op.execute("create index access_requests_project_id_id_idx on access_requests (project_id, id)")
     op.execute("create index access_requests_pending_idx on access_requests (id) where status = 'pending'")

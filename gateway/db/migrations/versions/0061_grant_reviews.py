@@ -28,4 +28,4 @@ def upgrade() -> None:
         )
         """
     )
-    op.execute("create index grant_reviews_object_type_idx on grant_reviews (object_type, object_id, id)")
+    op.execute("create index grant_reviews_object_type_object_id_id_idx on grant_reviews (object_type, object_id, id)")
