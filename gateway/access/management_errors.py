@@ -319,6 +319,22 @@ class OwnAccessRequestForbidden(ForbiddenException):
     """The caller made the request itself, so another principal has to decide about it."""
 
 
+class BreakGlassInvalid(CatalogError, code=400):
+    """Break-glass is possible on a warehouse and on objects in it only."""
+
+
+class BreakGlassAlreadyOpen(CatalogError, code=409):
+    """The caller has a pending or active activation on the object."""
+
+
+class BreakGlassNotOpen(CatalogError, code=409):
+    """The activation is in another state than the request needs: pending, active, ended, lapsed or reviewed."""
+
+
+class OwnBreakGlassForbidden(ForbiddenException):
+    """The activation is the caller's own, so another principal has to confirm or review it."""
+
+
 class EngineProbeNotOpen(CatalogError, code=409):
     """The engine probe is finished, expired, replaced or unknown."""
 

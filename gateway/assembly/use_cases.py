@@ -100,6 +100,7 @@ def open_kit(
         idempotency_seconds=once.lifetime if once.enabled else None,
         ticket_lifetime=settings.change_tickets.lifetime,
         access_rules=access_rules(settings.access_requests),
+        break_glass_second_person=settings.break_glass.second_person,
         canary_keep=settings.canary.keep(),
         probe_valid_days=settings.engine_probes.valid_days,
         sinks=settings.events.sink_names(),

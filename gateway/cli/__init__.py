@@ -17,6 +17,7 @@ from gateway.cli.access_lists import what_can, who_can
 from gateway.cli.access_requests import access
 from gateway.cli.apply import apply, apply_schema, export
 from gateway.cli.audit import audit
+from gateway.cli.break_glass import break_glass
 from gateway.cli.changes import changes, contracts, require_verifiers
 from gateway.cli.clients import client
 from gateway.cli.common import Commands, settings_for
@@ -54,6 +55,7 @@ for _command in (
     apply_schema,
     audit,
     authz,
+    break_glass,
     engine,
     events,
     export,

@@ -61,7 +61,7 @@ def request(privileges: tuple[str, ...], reason: str, duration: int | None, api:
 
     Without a further option, the object is the warehouse.
     """
-    body: dict[str, Any] = {"object": _object(api, at), "privileges": list(privileges), "reason": reason}
+    body: dict[str, Any] = {"object": requested_object(api, at), "privileges": list(privileges), "reason": reason}
     body |= {} if duration is None else {"duration-seconds": duration}
     click.echo(api.send("POST", _REQUESTS, body=body).json()["id"])
 
@@ -151,7 +151,7 @@ def end(id: UUID, api: Management) -> None:
     click.echo("Ended.")
 
 
-def _object(api: Management, at: dict[str, Any]) -> dict[str, Any]:
+def requested_object(api: Management, at: dict[str, Any]) -> dict[str, Any]:
     """Return the object that the options select, in the form of the API."""
     warehouse, role, project = at["warehouse"], at["role"], at["on_project"]
     within = {kind: at[kind] for kind in ("namespace", "table", "view", "generic_table") if at[kind] is not None}

@@ -114,6 +114,8 @@ class Kit:
     """The time in seconds after which the ticket of a change expires."""
     access_rules: AccessRequestRules
     """The limits of access requests."""
+    break_glass_second_person: bool
+    """True if another principal confirms each break-glass activation."""
     canary_keep: timedelta
     probe_valid_days: float
     sinks: tuple[str, ...]

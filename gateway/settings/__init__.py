@@ -42,6 +42,7 @@ from gateway.settings.process_environment import tool_environment as tool_enviro
 from gateway.settings.process_environment import variable as variable
 from gateway.settings.sections import (
     AccessRequests,
+    BreakGlass,
     ChangeTickets,
     Count,
     Drift,
@@ -185,6 +186,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     limits: Limits = Limits()
     change_tickets: ChangeTickets = ChangeTickets()
     access_requests: AccessRequests = AccessRequests()
+    break_glass: BreakGlass = BreakGlass()
     bound_tokens: BoundTokens = BoundTokens()
     engine_probes: EngineProbes = EngineProbes()
     embedded: Embedded = Embedded()

@@ -235,6 +235,13 @@ class AccessRequests(msgspec.Struct, frozen=True, kw_only=True):
     """Maximum number of pending requests on one object."""
 
 
+class BreakGlass(msgspec.Struct, frozen=True, kw_only=True):
+    """Break-glass: holders of `break_glass` take rights for an emergency, for at most an hour."""
+
+    second_person: bool = False
+    """Another holder of `break_glass`, or a principal that secures the project, confirms each activation first."""
+
+
 class Canary(msgspec.Struct, frozen=True, kw_only=True):
     """The canary: attempts on the live stores to leave the scope of vended credentials."""
 

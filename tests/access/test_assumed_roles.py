@@ -103,7 +103,7 @@ async def test_open_operations_that_change_data_are_refused_for_an_assumed_role(
     assert "Bootstrap" in {type(each.operation).__name__ for each in free}
     # Registration of the caller gives no right. Changes of any user record are checked for the role.
     # The end of an access is that of another user here, and is checked for the role too.
-    assert reached == {RegisterSelf.__name__, "UpdateUser", "DeleteUser", "EndAccess"}
+    assert reached == {RegisterSelf.__name__, "UpdateUser", "DeleteUser", "EndAccess", "EndBreakGlass"}
 
 
 async def test_a_token_exchange_with_an_assumed_role_is_refused() -> None:

@@ -22,8 +22,8 @@ LIST = Path(__file__).with_name("open_operations.txt")
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
 #: Lower these numbers together with the list. Raising one must be a deliberate decision.
-MOST_OPEN = 19
-MOST_ABOUT_ONESELF = 21
+MOST_OPEN = 22
+MOST_ABOUT_ONESELF = 23
 
 
 def _listed() -> dict[str, tuple[str, str]]:

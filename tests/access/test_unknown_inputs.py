@@ -34,6 +34,7 @@ STRICT_MODULES = frozenset(
     {
         "access_requests",
         "access_reviews",
+        "break_glass",
         "change_tickets",
         "data_policies",
         "engine_probes",

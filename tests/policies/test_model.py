@@ -39,7 +39,7 @@ GRANTABLE_SUBJECTS = [
 
 
 #: Privileges that are meant to bind the owners and grant managers of the object.
-BINDING = ("delegate", "enforcer", "inspector", "manage_tags", "approve_changes", "auditor")
+BINDING = ("delegate", "enforcer", "inspector", "manage_tags", "approve_changes", "auditor", "break_glass")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_the_model_tests_pass(fga_model: Path) -> None:
         [fga_command(), "model", "test", "--allow-external-files", "--tests", str(fga_model / "tests" / "*.fga.yaml")],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=420,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -69,7 +69,7 @@ def test_a_wrong_expectation_in_the_model_tests_fails(fga_model: Path, tmp_path:
         [fga_command(), "model", "test", "--allow-external-files", "--tests", str(tmp_path / "server.fga.yaml")],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=420,
         check=False,
     )
     assert done.returncode != 0
@@ -196,8 +196,8 @@ def test_grantable_relations_equal_those_of_the_reference_model(model: Model) ->
     assert grantable_of(model) == {
         "server": {"admin", "operator", "provisioner", "policy_reader", "auditor"},
         "project": on_projects | {"describe", "select", "create", "modify", "delegate", "enforcer", "inspector"},
-        "warehouse": below | {"delegate", "enforcer", "inspector", "manage_storage", "auditor"},
-        "namespace": below | {"enforcer"},
+        "warehouse": below | {"delegate", "enforcer", "inspector", "manage_storage", "auditor", "break_glass"},
+        "namespace": below | {"enforcer", "break_glass"},
         "table": below - {"create"} | {"enforcer"},
         "column": {"select"},
         "view": below - {"create"},
@@ -347,8 +347,15 @@ def _before_1_10(model: Model) -> Model:
     return former
 
 
+def _before_1_12(model: Model) -> Model:
+    """Return the model without break-glass."""
+    actions = {f"can_{each}_break_glass" for each in ("confirm", "review", "grant")}
+    return _without(model, {"break_glass", "breaks_glass", "can_break_glass"} | actions)
+
+
 def _before_1_11(model: Model) -> Model:
     """Return the model without auditors."""
+    model = _before_1_12(model)
     added = {"auditor", "audits", "can_grant_auditor", "can_describe_everything", "can_read_change_tickets"}
     former = _without(model, added)
     arms = [_computed("auditor"), _computed("audits"), *(_from(edge, "audits") for edge in ("project", "parent"))]
@@ -402,6 +409,23 @@ def test_version_1_11_only_adds_auditors_to_version_1_10(fga_model: Path, model:
     assert _recorded(fga_model, "1.10") == f"`{content_hash(_before_1_11(model))[:12]}`"
 
 
+def test_version_1_12_only_adds_break_glass_to_version_1_11(fga_model: Path, model: Model) -> None:
+    """Without break-glass the model has the recorded hash of version 1.11."""
+    assert _recorded(fga_model, "1.11") == f"`{content_hash(_before_1_12(model))[:12]}`"
+
+
+def test_break_glass_leads_to_no_action_but_its_own(model: Model) -> None:
+    """Each relation that the privilege implies on the same object is in this list."""
+    found = {
+        (each["type"], relation)
+        for each in model["type_definitions"]
+        for relation, definition in (each.get("relations") or {}).items()
+        if "break" in str(definition) and relation != "breaks_glass"
+    }
+    types = ("warehouse", "namespace", "table", "view", "generic_table")
+    assert found == {(type, f"can_{each}break_glass") for type in types for each in ("", "confirm_")}
+
+
 def test_auditing_leads_to_no_action_but_reading(model: Model) -> None:
     """Each relation that `audits` implies on the same object is in this list."""
     found = {
@@ -415,7 +439,8 @@ def test_auditing_leads_to_no_action_but_reading(model: Model) -> None:
         *(("server", each) for each in ("can_list_all_projects", "can_list_users", "can_read_assignments")),
         *(("project", each) for each in ("can_get_metadata", "can_list_roles", "can_list_tags")),
         *(("project", each) for each in ("can_list_data_policies", "can_read_assignments")),
-        *(("warehouse", each) for each in (*shown, "can_read_change_tickets")),
+        *(("warehouse", each) for each in (*shown, "can_read_change_tickets", "can_review_break_glass")),
+        ("project", "can_review_break_glass"),
         *(("namespace", each) for each in shown),
         *((type, "can_include_in_list") for type in ("table", "view", "generic_table")),
         *((type, "can_read_assignments") for type in ("table", "view", "generic_table", "role", "tag", "data_policy")),

@@ -23,10 +23,20 @@ from gateway.access.audit.audit_record import (
 from gateway.access.decisions.decision import Decision, Outcome
 from gateway.access.door.request_context import RequestContext
 from gateway.access.events.event_redaction import without_secrets
+from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.describe import describe_resource
-from gateway.access.nouns.refs import TabularRef
-from gateway.access.nouns.resolved import Resolution
+from gateway.access.nouns.refs import Ref, TabularRef
+from gateway.access.nouns.resolved import (
+    Resolution,
+    ResolvedGenericTable,
+    ResolvedNamespace,
+    ResolvedTable,
+    ResolvedView,
+)
 from gateway.access.operation import Operation
+
+BREAK_GLASS: Final = "break_glass"
+"""The detail of the audit record with the ids of the caller's active break-glass activations there."""
 
 FACTS: Final = "facts"
 """The detail of the audit record with the facts of its changes."""
@@ -170,11 +180,43 @@ def record_of(
         user_agent=context.user_agent,
         client_address=context.client_address,
         decisions=tuple(_audited(operation, decision, resolution) for operation, decision in judged),
-        detail=detail | facts_of_changes(operations),
+        detail=detail | facts_of_changes(operations) | _break_glass(judged, resolution),
     )
     # Long records are cut before they wait in memory. A record with few objects is never too long.
     many = len(judged) > 1 or len(record.decisions[0].resources) > 10 or bool(record.detail)
     return bounded(record) if many else record
+
+
+def _break_glass(judged: Sequence[Judged], resolution: Resolution) -> dict[str, str]:
+    """Return the detail with the ids of the caller's active break-glass activations on the objects of the record."""
+    if not resolution.break_glass:
+        return {}
+    refs = {ref for operation, _ in judged for ref in (*_demanded(operation), *operation.further_refs())}
+    rows = [row for ref in refs if (row := resolution.get(ref)) is not None]
+    within = {id for row in rows for id in _and_containers(row)}
+    marks = sorted(id for id, on in resolution.break_glass if on in within)
+    return {BREAK_GLASS: ",".join(marks)} if marks else {}
+
+
+def _demanded(operation: Operation) -> tuple[Ref, ...]:
+    return tuple(demand.on for demand in operation.demands())
+
+
+def _and_containers(row: Resolved) -> set[str]:
+    """Return the ids of an object, of the namespaces above it and of its warehouse."""
+    match row:
+        case (
+            ResolvedTable(namespace=namespace)
+            | ResolvedView(namespace=namespace)
+            | ResolvedGenericTable(namespace=namespace)
+        ):
+            inner: ResolvedNamespace | None = namespace
+        case ResolvedNamespace():
+            inner = row
+        case _:
+            inner = None
+    above = () if inner is None else (inner.id, *inner.ancestors, inner.warehouse.id)
+    return {row.key.id, *map(str, above)}
 
 
 def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:

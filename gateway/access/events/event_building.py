@@ -70,6 +70,10 @@ POLICY_LOST: Final = "loseDataPolicy"
 """The type of the event of a name that a data policy does not restrict any more as it did."""
 
 
+BREAK_GLASS: Final = "breakGlassActivated"
+"""The type of the alert that a user took rights by break-glass."""
+
+
 class IssuedData(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
     """The data of the event of a storage credential. Its fields are those of `IssuedCredential`."""
 

@@ -20,7 +20,7 @@ import msgspec
 from gateway.access import operations
 from gateway.access.demand import Fact
 from gateway.access.events.change_event import ChangeEvent, EventData, EventDeclaration, EventPerTarget, type_of
-from gateway.access.events.event_building import CREDENTIALS_VENDED, POLICY_LOST, IssuedData
+from gateway.access.events.event_building import BREAK_GLASS, CREDENTIALS_VENDED, POLICY_LOST, IssuedData
 from gateway.access.events.unrequested_events import (
     GRANT_EXPIRED,
     MODEL_ACTIVATED,
@@ -86,6 +86,7 @@ def declared_types() -> dict[str, list[tuple[EventData, Any]]]:
         MODEL_RECORDED: [(EventData.BODY, ModelData)],
         MODEL_ACTIVATED: [(EventData.BODY, ModelData)],
         POLICY_LOST: [(EventData.FACTS, NoneType)],
+        BREAK_GLASS: [(EventData.FACTS, NoneType)],
         # The event of a renamed view has null as its data, as in the reference system. The event of a move of its
         # namespace has both names.
         "renameView": [(EventData.BODY, RenameRequest)],

@@ -85,6 +85,10 @@ class AccessRequestNotFound(CatalogError, code=404):
     """The access request does not exist, or the caller may not see it."""
 
 
+class BreakGlassNotFound(CatalogError, code=404):
+    """The activation does not exist, or the caller may not see it."""
+
+
 class InvalidAssumeRoleId(CatalogError, code=400):
     """The role to act as does not exist, or the caller may not see it."""
 
@@ -135,6 +139,11 @@ def ticket_not_found(id: UUID) -> TicketNotFound:
 def access_request_not_found(id: UUID) -> AccessRequestNotFound:
     """Return the response for an access request that does not exist, or that the caller may not see."""
     return AccessRequestNotFound(f"Access request does not exist: {id}")
+
+
+def break_glass_not_found(id: UUID) -> BreakGlassNotFound:
+    """Return the response for an activation that does not exist, or that the caller may not see."""
+    return BreakGlassNotFound(f"Break-glass activation does not exist: {id}")
 
 
 def forbidden(

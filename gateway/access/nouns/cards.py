@@ -91,6 +91,10 @@ def policy_operation_name(type: ObjectType, relation: Can) -> str:
         return named
     if relation is Can.APPROVE_CHANGES:
         return "approve_change"
+    if relation is Can.BREAK_GLASS:
+        return "activate_break_glass"
+    if relation in (Can.CONFIRM_BREAK_GLASS, Can.REVIEW_BREAK_GLASS):
+        return relation.value.removeprefix("can_")
     if relation is Can.MANAGE_TAGS:
         return f"attach_{type.value}_tag"
     if relation is Can.READ:

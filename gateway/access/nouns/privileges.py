@@ -107,6 +107,12 @@ class Privilege(StrEnum):
         "Approves or rejects changes of this object and the objects below it, and reads their metadata, but no data.",
         "administration",
     )
+    BREAK_GLASS = (
+        "break_glass",
+        "Break glass",
+        "Takes rights here and below in an emergency, for at most an hour and with a review; no right by itself.",
+        "security",
+    )
     DESCRIBE = (
         "describe",
         "Describe",
@@ -159,6 +165,7 @@ BINDING: frozenset[Privilege] = frozenset(
         Privilege.MANAGE_TAGS,
         Privilege.APPROVE_CHANGES,
         Privilege.AUDITOR,
+        Privilege.BREAK_GLASS,
     }
 )
 

@@ -225,6 +225,8 @@ class Resolution(msgspec.Struct, frozen=True, kw_only=True):
     """The probes of the engine that acts for the caller, in the warehouses of the rows."""
     deactivated: bool = False
     """True if the provider's directory (SCIM) deactivated the caller or the engine that acts for it."""
+    break_glass: tuple[tuple[str, str], ...] = ()
+    """(id, id of the object) of each active break-glass activation of the caller."""
     absent: Mapping[Any, AbsentLocation] = {}
     """The locations of absent objects by reference, as far as they are known."""
     group_roles: tuple[tuple[str, str], ...] = ()

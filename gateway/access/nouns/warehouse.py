@@ -68,6 +68,7 @@ WAREHOUSE = Card(
         Privilege.INSPECTOR,
         Privilege.MANAGE_STORAGE,
         Privilege.AUDITOR,
+        Privilege.BREAK_GLASS,
     ),
     policy_operations={
         Can.ACCEPT_MOVED_NAMESPACE: "move_namespace",
@@ -98,7 +99,13 @@ NAMESPACE = Card(
     forbidden=NamespaceActionForbidden,
     visible_by=Can.GET_METADATA,
     queried_by=Can.INCLUDE_IN_LIST,
-    privileges=(*PRIVILEGES_BELOW_PROJECTS, Privilege.CREATE, Privilege.MODIFY, Privilege.ENFORCER),
+    privileges=(
+        *PRIVILEGES_BELOW_PROJECTS,
+        Privilege.CREATE,
+        Privilege.MODIFY,
+        Privilege.ENFORCER,
+        Privilege.BREAK_GLASS,
+    ),
     policy_operations={
         Can.ACCEPT_MOVED_NAMESPACE: "move_namespace",
         Can.DELETE: "drop_namespace",

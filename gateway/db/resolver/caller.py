@@ -34,6 +34,7 @@ from gateway.access.actor import Actor
 from gateway.access.tuples import PrincipalType
 from gateway.db.pools.compiled_reads import DirectRead
 from gateway.db.pools.rows import fields_of
+from gateway.db.schema.break_glass import break_glass_activations
 from gateway.db.schema.changes import outbox
 from gateway.db.schema.grants import grants
 from gateway.db.schema.policies import engine_probes
@@ -59,6 +60,7 @@ class ClockRow(msgspec.Struct, frozen=True):
     next_expiry: datetime | None
     group_roles: list[str] | None
     deactivated: bool
+    break_glass: list[str] | None
     absent: tuple[str, list[str]] | None
 
 
@@ -145,9 +147,10 @@ def _of_caller(*, engine: bool = False) -> tuple[Label[Any], ...]:
     """Return the columns about the caller.
 
     Without `engine`, they are: the ids of the caller's roles, or null; the first expiry of a grant to the caller or to
-    one of these roles; id and project of the roles of groups in the token, or null; True if the caller is deactivated.
-    With `engine` also the live grants of `delegate` on the objects whose ids are `places`, or null, and the state of
-    the caller's probes as an engine in the warehouses among them, or null.
+    one of these roles; id and project of the roles of groups in the token, or null; True if the caller is deactivated;
+    the caller's active break-glass activations, or null. With `engine` also the live grants of `delegate` on the
+    objects whose ids are `places`, or null, and the state of the caller's probes as an engine in the warehouses among
+    them, or null; then no activations.
     """
     every, theirs = _roles_and_grants()
     ends = select(func.min(grants.c.expires_at)).where(grants.c.expires_at > _MOMENT, theirs)
@@ -161,7 +164,26 @@ def _of_caller(*, engine: bool = False) -> tuple[Label[Any], ...]:
         by_group.label("group_roles"),
         inactive.exists().label("deactivated"),
     )
-    return (*columns, _delegations(theirs), _probes()) if engine else columns
+    return (*columns, _delegations(theirs), _probes()) if engine else (*columns, _break_glass())
+
+
+def _break_glass() -> Label[Any]:
+    """Return the column with id and object id of each active break-glass activation of the caller, or null."""
+    active = (
+        select(
+            func.array_agg(
+                cast(break_glass_activations.c.id, Text) + word(BETWEEN) + break_glass_activations.c.object_id
+            )
+        )
+        .where(
+            # A literal, because a generic plan cannot use the partial index for a parameter.
+            break_glass_activations.c.status == word("active"),
+            break_glass_activations.c.principal == bindparam("caller_id"),
+            break_glass_activations.c.ends_at > _MOMENT,
+        )
+        .scalar_subquery()
+    )
+    return active.label("break_glass")
 
 
 def _delegations(theirs: ColumnElement[bool]) -> Label[Any]:

@@ -144,6 +144,7 @@ class DatabaseResolver:
             ),
             deactivated=clock.deactivated or (engine is not None and engine.deactivated),
             absent=absent,
+            break_glass=tuple((id, on) for id, _, on in (each.partition(BETWEEN) for each in clock.break_glass or ())),
             group_roles=_in_question(clock.group_roles or (), requested, found, absent),
         )
 

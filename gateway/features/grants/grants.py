@@ -25,6 +25,7 @@ from gateway.access.nouns.relations import Can
 from gateway.access.operation import Operation
 from gateway.access.operations.access_requests import ApproveAccessRequest, EndAccess
 from gateway.access.operations.access_reviews import ReviewGrants
+from gateway.access.operations.break_glass import ActivateBreakGlass, ConfirmBreakGlass, EndBreakGlass
 from gateway.access.operations.grant_lists import (
     ChangeColumnGrants,
     ChangeGrants,
@@ -128,6 +129,18 @@ class Grants(UseCases):
         Raises the errors of `change`, and those of the function that marks the request.
         """
         await self._apply(permit, permit.operation.change, strict=False, requested=change)
+
+    async def change_by_break_glass(
+        self,
+        permit: Permit[ActivateBreakGlass | ConfirmBreakGlass | EndBreakGlass],
+        change: WritingGrants,
+        requested: RequestedChange,
+    ) -> None:
+        """Make or revoke the grants of a break-glass activation, in the transaction that marks the activation.
+
+        Raises the errors of `change`, and those of the function that marks the activation.
+        """
+        await self._apply(permit, change, strict=False, requested=requested)
 
     async def exempts_caller(self, permit: Permit[WriteAssignments | ChangeGrants]) -> bool:
         """Return True if an admitted change grants `exempt`, and the caller holds it afterwards, including through a

@@ -43,6 +43,8 @@ _OWN = frozenset(
     {
         Can.ADOPT_FILES,
         Can.APPROVE_CHANGES,
+        Can.BREAK_GLASS,
+        Can.CONFIRM_BREAK_GLASS,
         Can.DELEGATE,
         Can.DESCRIBE_EVERYTHING,
         Can.ENFORCE,
@@ -53,6 +55,7 @@ _OWN = frozenset(
         Can.READ_CHANGE_TICKETS,
         Can.READ_EVENTS,
         Can.READ_POLICIES,
+        Can.REVIEW_BREAK_GLASS,
         Can.SYNCHRONIZE_IDENTITIES,
         Can.UNREGISTER,
     }

@@ -22,6 +22,7 @@ from gateway.access.nouns.warehouse_names import WarehouseNames
 from gateway.access.operations.access_requests import FindingAccessRequest
 from gateway.access.operations.access_reviews import FindGrantsToReview
 from gateway.access.operations.answers import ExplainDenial, ReadDenial, RefusedRequest
+from gateway.access.operations.break_glass import FindingActivation
 from gateway.access.operations.change_tickets import (
     ApproveChange,
     FindChangeTicket,
@@ -46,6 +47,7 @@ from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
 from tests.support.door import world
 from tests.support.door.access_requests import access_operation, reviewing
+from tests.support.door.break_glass import activation_operation
 from tests.support.door.examples import Example
 from tests.support.door.world import DoorFixture
 
@@ -88,6 +90,8 @@ class Spy:
                 return access_operation(operation)
             if isinstance(operation, FindGrantsToReview):
                 return FoundGrants((reviewing(operation.request),), None)
+            if isinstance(operation, FindingActivation):
+                return activation_operation(operation)
             raise self.failure
 
         return called

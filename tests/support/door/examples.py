@@ -27,6 +27,7 @@ from gateway.access.operations import (
     actions,
     answer_lists,
     answers,
+    break_glass,
     change_tickets,
     checks,
     credentials,
@@ -65,6 +66,7 @@ from gateway.access.operations import tables as renames
 from gateway.access.operations import tables as transactions
 from gateway.access.operations import task_control as task_queues
 from gateway.access.operations.access_request_bodies import CreateAccessRequestRequest
+from gateway.access.operations.break_glass_bodies import ActivateBreakGlassRequest
 from gateway.access.operations.change_tickets import DecideChangeRequest
 from gateway.access.operations.checks import Check
 from gateway.access.operations.data_policy_bodies import (
@@ -115,6 +117,7 @@ from gateway.scim.reading import group_of, read, user_of
 from gateway.scim.wire import USER as CORE_USER
 from gateway.scim.wire import GroupRequest, PatchRequest, UserRequest
 from tests.support.door import access_requests as access_examples
+from tests.support.door import break_glass as break_glass_examples
 from tests.support.door import world
 
 
@@ -841,6 +844,12 @@ def _search_and_statistics() -> list[Example]:
 
     return [
         Example("search", search.SearchTabular(world.WAREHOUSE, "orders"), _IN_WAREHOUSE, body=requested),
+        Example(
+            "search by tag",
+            search.SearchTabular(world.WAREHOUSE, "orders", "pii"),
+            _IN_WAREHOUSE,
+            body={**requested, "tag": "pii"},
+        ),
         Example("statistics", statistics.GetWarehouseStatistics(world.WAREHOUSE), _IN_WAREHOUSE),
         Example(
             "calls",
@@ -994,6 +1003,7 @@ def _change_tickets() -> list[Example]:
         *(
             example
             for type, of in (
+                (ObjectType.WAREHOUSE, world.WAREHOUSE_ID),
                 (ObjectType.TABLE, world.TABLE_ID),
                 (ObjectType.NAMESPACE, world.inner_row.id),
                 (ObjectType.VIEW, world.view_row.id),
@@ -1067,6 +1077,42 @@ def _access_reviews() -> list[Example]:
             Example(decision, access_examples.reviewing(request), body=body),
         ]
     return made
+
+
+def _break_glass() -> list[Example]:
+    path = {"activation_id": str(world.TABLE_ID)}
+    warehouse = world.WAREHOUSE_ID
+    places = {
+        "warehouse": (world.WAREHOUSE, warehouse),
+        "namespace": (NamespaceIdRef(world.INNER_ID, warehouse), world.INNER_ID),
+        "table": (TabularRef(Table, warehouse, world.TABLE_ID), world.TABLE_ID),
+        "view": (TabularRef(View, warehouse, world.VIEW_ID), world.VIEW_ID),
+        "generic-table": (TabularRef(GenericTable, warehouse, world.GENERIC_TABLE_ID), world.GENERIC_TABLE_ID),
+    }
+    examples = []
+    for kind, (on, id) in places.items():
+        named = {"type": kind, "warehouse-id": str(warehouse), f"{kind}-id": str(id)}
+        body = {"object": named, "privileges": ["select"], "reason": "outage", "minutes": 15}
+        request = decode(_body(body), ActivateBreakGlassRequest)
+        confirmed = break_glass.ConfirmBreakGlass(break_glass_examples.found(on))
+        examples += [
+            Example(f"activate on {kind}", break_glass_examples.activating(request, on), body=body),
+            Example(f"confirm on {kind}", confirmed, path),
+        ]
+    id, reviewing, finding = world.TABLE_ID, break_glass_examples.REVIEWING, {"finding": "justified"}
+    for reviewed_on in (world.WAREHOUSE, world.PROJECT):
+        review = break_glass.ReviewBreakGlass(break_glass_examples.found(reviewed_on), reviewing)
+        examples.append(Example(f"review on {reviewed_on.type.value}", review, path, body=finding))
+    ending = break_glass.FindActivationToEnd(id)
+    return [
+        *examples,
+        Example("list activations", break_glass.ListBreakGlass()),
+        Example("find to confirm", break_glass.FindActivationToConfirm(id), path),
+        Example("find to end", ending, path),
+        Example("find to review", break_glass.FindActivationToReview(id, reviewing), path, body=finding),
+        Example("end", break_glass_examples.activation_operation(ending), path),
+        Example("end own", break_glass.EndBreakGlass(break_glass_examples.found(), own=True), path),
+    ]
 
 
 def _task_queues() -> list[Example]:
@@ -1220,6 +1266,7 @@ EXAMPLES: Sequence[Example] = (
     *_change_tickets(),
     *_access_requests(),
     *_access_reviews(),
+    *_break_glass(),
     *_task_queues(),
     *_events(),
     *_policy_bundles(),

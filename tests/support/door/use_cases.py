@@ -43,12 +43,19 @@ ORDERED = {
         ["FindAccessRequestToEnd", "EndAccess"],
         ["ReadDenial", "ExplainDenial"],
         ["FindGrantsToReview", "ReviewGrants"],
+        ["FindActivationToConfirm", "ConfirmBreakGlass"],
+        ["FindActivationToEnd", "EndBreakGlass"],
+        ["FindActivationToReview", "ReviewBreakGlass"],
     )
     for name in pair
 }
 
-#: Operations open to every caller that find a request. The right on its object decides the operation that follows.
-FINDING = {"FindAccessRequestToApprove", "FindAccessRequestToDeny", "FindAccessRequestToEnd", "ReadDenial"}
+#: Operations open to every caller that find a request or an activation. The right on its object decides the operation
+#: that follows.
+FINDING = {
+    "FindAccessRequestToApprove", "FindAccessRequestToDeny", "FindAccessRequestToEnd", "ReadDenial",
+    "FindActivationToConfirm", "FindActivationToEnd", "FindActivationToReview",
+}  # fmt: skip
 
 #: Functions without a permit, and why they do not bypass the door. An unnecessary line fails.
 EXEMPT = {

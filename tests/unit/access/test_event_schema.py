@@ -13,7 +13,7 @@ import jsonschema_rs
 import pytest
 
 from gateway.access.audit.audit_record import IssuedCredential
-from gateway.access.events.event_building import POLICY_LOST, event_of_issued, events_of
+from gateway.access.events.event_building import BREAK_GLASS, POLICY_LOST, event_of_issued, events_of
 from gateway.access.events.event_schema import SCHEMA_FILE, declared_types, schema
 from gateway.access.events.unrequested_events import (
     MODEL_ACTIVATED,
@@ -53,6 +53,7 @@ async def test_the_examples_announce_every_type_of_the_schema() -> None:
     announced = {event.type for operation in CHANGES for event in await events_of_example(operation, **NEW)}
     assert set(declared_types()) - announced == {
         "vendCredentials", "expireDeletedTabular", "expireGrant", MODEL_RECORDED, MODEL_ACTIVATED, POLICY_LOST,
+        BREAK_GLASS,
     }  # fmt: skip
 
 

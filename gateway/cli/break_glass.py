@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``lakegate break-glass``: take rights in an emergency, confirm, end and review activations."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+import click
+
+from gateway.cli.access_requests import requested_object
+from gateway.cli.management import Management, line, with_api
+
+_PATH: Final = "/access/break-glass"
+_ID: Final = click.argument("id", type=click.UUID)
+_STATUSES: Final = ("pending", "active", "ended", "lapsed", "reviewed")
+
+
+@click.group("break-glass")
+def break_glass() -> None:
+    """Take rights in an emergency, and confirm, end and review activations."""
+
+
+@break_glass.command()
+@click.argument("privileges", nargs=-1, required=True, type=click.Choice(["describe", "select", "modify"]))
+@click.option("--warehouse", required=True, help="Name or id of the warehouse of the object.")
+@click.option("--namespace", help="Namespace, with dots between its levels.")
+@click.option("--table", help="NAMESPACE.TABLE.")
+@click.option("--view", help="NAMESPACE.VIEW.")
+@click.option("--generic-table", help="NAMESPACE.TABLE of a generic table.")
+@click.option("--minutes", type=click.IntRange(15, 60), default=15, show_default=True, help="Time of the rights.")
+@click.option("--reason", required=True, help="Reason, which the reviewer sees.")
+@click.option("--second-person", is_flag=True, help="Wait for the confirmation of another principal.")
+@with_api()
+def start(
+    privileges: tuple[str, ...], minutes: int, reason: str, second_person: bool, api: Management, **at: Any
+) -> None:
+    """Take PRIVILEGES on an object, by default on the warehouse. Print the id, the status and the end."""
+    on = requested_object(api, {"role": None, "on_project": None, **at})
+    body = {"object": on, "privileges": list(privileges), "reason": reason, "minutes": minutes}
+    made = api.send("POST", _PATH, body=body | ({"second-person": True} if second_person else {})).json()
+    click.echo(line(made["id"], made["status"], made.get("ends-at", "")))
+
+
+@break_glass.command("list")
+@click.option("--status", type=click.Choice(_STATUSES), help="Only activations with this status.")
+@with_api(project=False)
+def list_activations(status: str | None, api: Management) -> None:
+    """List your activations, and those that you may confirm or review, oldest first: a line for each.
+
+    The fields are separated by tabs: id, status, user, privileges, object type, name, end, reason.
+    """
+    for each in api.pages(_PATH, "activations", {} if status is None else {"status": status}):
+        user, on, privileges = each["principal"]["user"], each["object"]["type"], ",".join(each["privileges"])
+        end = each.get("ended-at", each.get("ends-at", ""))
+        click.echo(line(each["id"], each["status"], user, privileges, on, each["name"], end, each["reason"]))
+
+
+@break_glass.command()
+@_ID
+@with_api(project=False)
+def confirm(id: UUID, api: Management) -> None:
+    """Confirm the activation of another user as the second person."""
+    api.send("POST", f"{_PATH}/{id}/confirm")
+    click.echo("Confirmed.")
+
+
+@break_glass.command()
+@_ID
+@with_api(project=False)
+def end(id: UUID, api: Management) -> None:
+    """End an activation before its time, or withdraw a pending one."""
+    api.send("POST", f"{_PATH}/{id}/end")
+    click.echo("Ended.")
+
+
+@break_glass.command()
+@_ID
+@click.option("--finding", required=True, help="Result of the review.")
+@with_api(project=False)
+def review(id: UUID, finding: str, api: Management) -> None:
+    """Close the review of another user's activation that ended."""
+    api.send("POST", f"{_PATH}/{id}/review", body={"finding": finding})
+    click.echo("Reviewed.")
