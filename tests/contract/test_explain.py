@@ -157,6 +157,18 @@ def test_facts_that_the_asker_may_not_read_are_another_grant(world: World, ns: s
     assert role not in str(three)
 
 
+def test_the_end_of_a_hidden_grant_stays_hidden(world: World, ns: str) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "manage_grants", {"user": world.analyst.id})
+    asked, about = of_table(world, table.uuid, "read_data"), {"identity": {"user": world.carol.id}}
+    end = datetime.now(UTC) + timedelta(hours=1)
+    give(world, "warehouse", "", "select", {"user": world.carol.id}, **{"expires-at": end.isoformat()})
+    assert "until" not in explain(world.analyst, asked, **about)
+    sooner = datetime.now(UTC) + timedelta(minutes=30)
+    give(world, "table", table.uuid, "select", {"user": world.carol.id}, **{"expires-at": sooner.isoformat()})
+    assert datetime.fromisoformat(explain(world.analyst, asked, **about)["until"]) == sooner
+
+
 @pytest.fixture
 def shut(world: World) -> Iterator[None]:
     """Let the contractor work on no weekday; undo it after the test."""

@@ -37,6 +37,7 @@ from gateway.access.operations.answers import (
     RelationshipsAnswer,
     RepairAnswer,
     Revisions,
+    WitnessAnswer,
 )
 from gateway.access.ports import Question
 from gateway.access.principals import actor_of, own_principal
@@ -135,7 +136,7 @@ class Explanations(Confirming):
             policies=policies,
             revisions=_revisions(permit, warehouse, model.id, traced.revision),
             as_of=now,
-            until=_until(found),
+            until=_until(relationships.witnesses),
             blocked_by=_blocked(verdict),
             data_policies=data_policies,
             warehouse_id=None if warehouse is None else warehouse.id,
@@ -332,9 +333,12 @@ def _decision(verdict: HypotheticalVerdict, policies: PoliciesAnswer, *, restric
     return "restricted" if restricted else "allowed"
 
 
-def _until(found: Sequence[Witness]) -> datetime | None:
-    """Return the time at which the last witness expires; None if one has no expiry, or if there is none."""
-    ends = [each.until for each in found]
+def _until(shown: Sequence[WitnessAnswer]) -> datetime | None:
+    """Return the time at which the last witness expires; None if one has no expiry, or if there is none.
+
+    Only witnesses that the caller may read count. The end of a hidden grant is as secret as the grant.
+    """
+    ends = [each.until for each in shown]
     return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
