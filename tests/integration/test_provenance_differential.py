@@ -22,8 +22,8 @@ from gateway.fga.evaluation import HeldTuple, ModelRules
 from gateway.fga.model import push_model
 from gateway.fga.provenance import repairs_of, witnesses_of
 from tests.support.rows.naive import the_model
+from tests.support.rows.provenance_worlds import ALICE, EDGES, NOW, RELATIONS, worlds
 from tests.support.servers.openfga_server import KEY, endpoint
-from tests.unit.fga.test_provenance import ALICE, EDGES, NOW, RELATIONS, worlds
 
 pytestmark = pytest.mark.generated
 
@@ -40,12 +40,12 @@ def _without_each(facts: Iterable[HeldTuple]) -> list[list[HeldTuple]]:
 
 
 async def _differences(
-    confirmations: Confirmations, world: Sequence[HeldTuple], candidates: Sequence[HeldTuple], relation: str
+    confirmations: Confirmations, drawn: Sequence[HeldTuple], candidates: Sequence[HeldTuple], relation: str
 ) -> list[str]:
     """Return the sets of tuples about which OpenFGA and the provenance differ."""
-    facts = [*EDGES, *world]
+    facts = [*EDGES, *drawn]
     witnesses, _ = witnesses_of(RULES, facts, ALICE, NOW, relation, TABLE)
-    taken = {each[:3] for each in world}
+    taken = {each[:3] for each in drawn}
     offered = {each for each in candidates if each[:3] not in taken}
     repairs, _ = repairs_of(RULES, facts, offered, ALICE, NOW, relation, TABLE)
     expected: list[tuple[list[HeldTuple], bool, str]] = [(facts, bool(witnesses), "world")]
@@ -66,9 +66,9 @@ def test_openfga_confirms_each_witness_and_repair_and_that_they_are_minimal(endp
         confirmations = Confirmations(client)
 
         @settings(max_examples=WORLDS, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-        @given(world=worlds, candidates=worlds, relation=st.sampled_from(RELATIONS))
-        def compare(world: list[HeldTuple], candidates: list[HeldTuple], relation: str) -> None:
-            assert runner.run(_differences(confirmations, world, candidates, relation)) == []
+        @given(facts=worlds, candidates=worlds, relation=st.sampled_from(RELATIONS))
+        def compare(facts: list[HeldTuple], candidates: list[HeldTuple], relation: str) -> None:
+            assert runner.run(_differences(confirmations, facts, candidates, relation)) == []
 
         try:
             compare()
