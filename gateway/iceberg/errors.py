@@ -9,7 +9,6 @@ them. Other packages may derive their own errors from `CatalogError`.
 from __future__ import annotations
 
 from typing import ClassVar, Protocol, Self
-from uuid import UUID
 
 
 class Dotted(Protocol):
@@ -27,8 +26,7 @@ class CatalogError(Exception):
 
     message: str
     detail: tuple[str, ...]
-    denial_id: UUID | None = None
-    """The id under which the refused caller can read the reason; None without such an id."""
+    denial_id: str | None = None  # of a refusal whose reason the caller can read
 
     def __init__(self, message: str, *, detail: tuple[str, ...] = ()) -> None:
         super().__init__(message)

@@ -339,9 +339,7 @@ class Metrics:
         self._drift_checked.set(at)
 
     def task_attempted(self, queue: str, outcome: str, seconds: float) -> None:
-        """Count one attempt at a task by outcome: ended, failed, given_up, interrupted, stopped or lost to another
-        worker.
-        """
+        """Count one attempt at a task by its outcome, such as ended, failed, given_up, interrupted, stopped or lost."""
         self._child(self._task_attempts, queue, outcome).inc()
         self._child(self._task_seconds, queue).observe(seconds)
 

@@ -9,8 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.contract.test_explain import give
-from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
+from tests.support.stack.grants import give, strangers  # noqa: F401 - a fixture
 from tests.support.stack.world import Person, Table, World, error_of, error_triple, send_until_decided
 
 DENIALS = "/management/v1/access/denials"

@@ -13,7 +13,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from tests.support.stack.grants import strangers  # noqa: F401 - a fixture
+from tests.support.stack.grants import give, strangers  # noqa: F401 - a fixture
 from tests.support.stack.role_policies import make_role, put_in
 from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided
 
@@ -33,14 +33,6 @@ def explain(asker: Person, operation: dict[str, Any], **more: Any) -> dict[str, 
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
-
-
-def give(world: World, kind: str, id: str, privilege: str, principal: dict[str, str], **more: Any) -> None:
-    within = f"/management/v1/warehouse/{world.warehouse}"
-    path = f"{within}/grants" if kind == "warehouse" else f"{within}/{kind}/{id}/grants"
-    body = {"writes": [{"privilege": privilege, "principal": principal, **more}]}
-    done = send_until_decided(lambda: world.admin.post(path, body))
-    assert done.status_code == 204, done.text
 
 
 def steps(witness: dict[str, Any]) -> list[tuple[str, str, str]]:

@@ -28,10 +28,10 @@ from gateway.fga.model_proof import Bounds, gained
 from gateway.fga.relationships import UNEXPIRED, FgaRelationships
 from gateway.fga.wire import Condition, FgaTuple
 from gateway.fga.world_diff import changed_access
-from tests.integration.test_row_authorizer import Grants, written
 from tests.support.changed_rights import changed_rights
 from tests.support.model_edits import Edited, computed
 from tests.support.rows.parts import KEY, Parts
+from tests.support.rows.random_grants import Grants, written
 
 pytestmark = [pytest.mark.generated, pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -30,7 +30,7 @@ def refusal_of(
     """
     refusal = _refusal_of(context, operation, decision)
     if decision.outcome is Outcome.FORBIDDEN and decision.refused is not None and context.actor.asked_by is None:
-        refusal.denial_id = record_id
+        refusal.denial_id = None if record_id is None else str(record_id)
     return refusal
 
 

@@ -42,8 +42,7 @@ from gateway.access.operations.answers import (
 from gateway.access.ports import Question
 from gateway.access.principals import actor_of, own_principal
 from gateway.access.tuples import MANAGED_ACCESS, Principal, PrincipalType, TupleKey
-from gateway.db.answers.names import names_of
-from gateway.db.answers.openings import count_inside
+from gateway.db.answers.names import count_inside, names_of
 from gateway.db.answers.path_facts import expiry_of, read_path_facts, role_grants
 from gateway.features.answers.confirmation import Confirming, Disagreement, deciding
 from gateway.features.answers.guardrails import policies_answer
