@@ -34,6 +34,8 @@ STRICT_MODULES = frozenset(
     {
         "access_requests",
         "access_reviews",
+        "answer_lists",
+        "answers",
         "break_glass",
         "change_tickets",
         "data_policies",

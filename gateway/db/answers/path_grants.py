@@ -89,7 +89,12 @@ async def snapshot(database: Database) -> AsyncIterator[tuple[AsyncConnection, M
     """Yield (a connection whose reads see one snapshot, the time and revision of it). Raises DatabaseUnavailable."""
     async with database.transaction() as connection:
         await connection.execute(_SNAPSHOT)
-        yield connection, await fetch_one(connection, Moment, _NOW)
+        yield connection, await _moment(connection)
+
+
+async def _moment(connection: AsyncConnection) -> Moment:
+    """Return the time and revision of the snapshot that a transaction reads."""
+    return await fetch_one(connection, Moment, _NOW)
 
 
 class _Holder(NamedTuple):
