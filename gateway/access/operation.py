@@ -227,7 +227,8 @@ class HttpOperation(Operation, abstract=True):
 
     `also_at` are older paths of the same endpoint, with the same method. They are one operation, so that policies,
     audit and metrics have one name for it. `authenticates_itself` is the reason why the handler itself verifies the
-    token; the door still admits no caller without a token.
+    token; the door still admits no caller without a token. With `echoes_request_id`, the response repeats the client's
+    `x-request-id`, and not the gateway's own id of the request.
     """
 
     methods: ClassVar[tuple[str, ...]] = ()
@@ -235,6 +236,7 @@ class HttpOperation(Operation, abstract=True):
     also_at: ClassVar[tuple[str, ...]] = ()
     returns: ClassVar[int] = 200
     authenticates_itself: ClassVar[str] = ""
+    echoes_request_id: ClassVar[bool] = False
 
     @classmethod
     def is_catalog_mutation(cls) -> bool:

@@ -104,6 +104,11 @@ class Ctx:
             raise UnreadableForm(f"the request body has more than {MAX_FORM} bytes")
         return read_form(self._media_type(), bytes(body), kind)
 
+    def require_json(self) -> None:
+        """Raise 400 unless the content type of the body is JSON. Most endpoints accept any content type."""
+        if self._media_type() != "application/json":
+            raise BadRequestException("Send the body with the header `Content-Type: application/json`.")
+
     async def _content(self) -> bytes:
         """Return the bytes of the JSON body. Raises 400 if it contains U+0000."""
         raw = await self._request.body()

@@ -95,6 +95,8 @@ class Latch(ASGIMiddleware):
         request_id, client_request_id = str(uuid7()), _client_request_id(scope)
         state = scope["state"]
         state[REQUEST_ID], state[CLIENT_REQUEST_ID] = request_id, client_request_id
+        echoes = any(each.echoes_request_id for each in operations or ())
+        answered_id = client_request_id or request_id if echoes else request_id
         started = self._clock()
         if self._compress:
             send = CompressedResponse(scope, send, lambda: _holds_secret(state, operations)).send
@@ -111,7 +113,7 @@ class Latch(ASGIMiddleware):
                     _log.error("answer.withheld", path=scope["path"], method=method)
                     await _send_withheld(send)
                     return
-                message["headers"] = _with_request_headers(message["headers"], request_id)
+                message["headers"] = _with_request_headers(message["headers"], answered_id)
             if not shut:
                 await send(message)
 

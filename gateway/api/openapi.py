@@ -129,7 +129,7 @@ def _tag(path: str) -> str:
     `system`.
     """
     words = [each for each in path.split("/")[1:] if each and not each.startswith("{")]
-    if words[0] not in ("catalog", "management"):
+    if words[0] not in ("access", "catalog", "management"):
         return "system"
     return words[2] if len(words) > 2 else words[-1]
 

@@ -10,6 +10,7 @@ from typing import Any
 from litestar.types import Scope
 
 from gateway.access.actor import Actor
+from gateway.access.authzen_mapping import AuthZenMapping
 from gateway.access.door.door import Door
 from gateway.access.idempotency import IdempotencyStore
 from gateway.access.nouns.warehouse_names import WarehouseNames
@@ -53,6 +54,8 @@ class Services:
     limits: Limits
     known_callers: set[str]
     """Cached ids of callers with a user record; bounded by `gateway.features.principals.routes.register_caller`."""
+    authzen: AuthZenMapping = AuthZenMapping({}, {})
+    """The names of policy enforcement points (AuthZEN) for types and actions."""
     swagger_ui: bool = True
     """True if Swagger UI and the OpenAPI documents are served."""
     ui: bool = True

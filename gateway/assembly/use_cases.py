@@ -16,6 +16,7 @@ from gateway.access.operations.access_request_bodies import AccessRequestRules
 from gateway.api.authentication import Authentication
 from gateway.api.services import Services
 from gateway.assembly.adapters import Stores, delegated_tokens
+from gateway.assembly.authzen import authzen_mapping
 from gateway.assembly.engines import EnginesByToken, engine_reads, owner_properties, probe_rules
 from gateway.assembly.identity import Identity, actor_of_token
 from gateway.assembly.limits import metadata_limits, open_shares
@@ -110,6 +111,7 @@ def open_kit(
         },
         sole_provider=providers[0] if len(providers) == 1 else None,
         protected_view_properties=owner_properties(settings.trusted_engines),
+        authzen=authzen_mapping(settings.authzen),
     )
 
 
@@ -180,6 +182,7 @@ def build_services(
         known_callers=set(),
         refused_logins=refused_logins,
         idempotency=_idempotency(settings, kit),
+        authzen=kit.authzen,
     )
 
 

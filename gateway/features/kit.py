@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from gateway.access.actor import Actor
+from gateway.access.authzen_mapping import AuthZenMapping
 from gateway.access.decisions.hypothetical_checks import HypotheticalChecks
 from gateway.access.decisions.policy import PolicyAnswers, PolicyRequest
 from gateway.access.door.door import Door
@@ -127,6 +128,8 @@ class Kit:
     """The only identity provider; None if there are several."""
     protected_view_properties: frozenset[str]
     """Properties of views that name their owner."""
+    authzen: AuthZenMapping
+    """The names of policy enforcement points (AuthZEN) for types and actions."""
 
 
 class UseCases:

@@ -21,6 +21,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from gateway.settings.audit import Audit
+from gateway.settings.authzen import AuthZen
 from gateway.settings.bound_tokens import BoundTokens
 from gateway.settings.engines import REMOVED, EngineProbes, ReferencedBy, TrustedEngine, Ui, owners_of_several_providers
 from gateway.settings.env import PREFIX as PREFIX
@@ -189,6 +190,7 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
     break_glass: BreakGlass = BreakGlass()
     bound_tokens: BoundTokens = BoundTokens()
     engine_probes: EngineProbes = EngineProbes()
+    authzen: AuthZen = AuthZen()
     embedded: Embedded = Embedded()
 
     def sign_in_issuer(self) -> str | None:

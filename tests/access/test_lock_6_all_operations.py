@@ -25,7 +25,7 @@ from tests.support.door.use_cases import EXTRAS, FINDING, ORDERED, WITHOUT_USE_C
 from tests.support.door.world import DENIED, DoorFixture
 
 #: Paths that need no token.
-OPEN = ("/health", "/swagger-ui", "/api-docs/", "/ui")
+OPEN = ("/.well-known/", "/health", "/swagger-ui", "/api-docs/", "/ui")
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 

@@ -29,6 +29,7 @@ _STATUS = "\n======== %{http_code}\n"
 _TESTED = {
     ("docs/data-policies.md", "policy-loss"): "test_documented_policy_loss_request_changes_the_warehouse",
     ("docs/data-engineer.md", "deleted-tabulars"): "test_documented_undrop_request_restores_a_table",
+    ("docs/authzen.md", "search/subject"): "test_documented_questions_of_an_application_are_answered",
     ("docs/capacity.md", "endpoint-statistics"): "test_documented_statistics_request_returns_counts",
     ("docs/operator.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
     ("deploy/README.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
@@ -115,6 +116,19 @@ def test_documented_undrop_request_restores_a_table(soft: World) -> None:
     assert [status for status, _ in answers] == ["200", "204"]
     assert row["id"] in {each["id"] for each in json.loads(answers[0][1])["tabulars"]}
     assert soft.admin.head(table.path).status_code == 204
+
+
+def test_documented_questions_of_an_application_are_answered(world: World) -> None:
+    namespace = world.namespace()
+    world.grant("select", world.carol, "table", world.table(namespace, "orders").uuid)
+    script = block("docs/authzen.md", "search/subject").script.replace("/sales/", f"/{namespace}/")
+    names = {"GATEWAY": world.base, "WAREHOUSE": world.warehouse, "PERSON": world.carol.id}
+    answers = _sent(script, TOKEN=world.admin.token, **names)
+    assert [status for status, _ in answers] == ["200"] * 3
+    decision, subjects, actions = (json.loads(body) for _, body in answers)
+    assert decision == {"decision": True}
+    assert {"type": "user", "id": world.carol.id} in subjects["results"]
+    assert {"name": "read_data"} in actions["results"]
 
 
 def test_documented_statistics_request_returns_counts(world: World) -> None:

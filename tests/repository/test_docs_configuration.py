@@ -112,7 +112,7 @@ def test_documented_settings_are_accepted(shown: Block) -> None:
 
 
 def test_the_documentation_has_settings_blocks() -> None:
-    assert len(_settings()) == 9
+    assert len(_settings()) == 10
 
 
 def test_the_documented_pipeline_configuration_is_accepted(tmp_path: Path) -> None:

@@ -112,13 +112,15 @@ class HypotheticalChecks:
             found.update(key for key, yes in zip(asked, answers, strict=True) if yes)
         return found
 
-    async def holds(self, permit: Permit[Operation], pairs: Sequence[tuple[Can, Ref]]) -> list[bool]:
+    async def holds(
+        self, permit: Permit[Operation], pairs: Sequence[tuple[Can, Ref]], *, resolution: Resolution | None = None
+    ) -> list[bool]:
         """Return OpenFGA's results for relations of the caller, in order.
 
         The result for an absent object is False; a check is sent for it nevertheless, so that it takes the same time. A
-        yes does not allow an operation, because the policies are not evaluated.
+        yes does not allow an operation, because the policies are not evaluated. `resolution` is as for `evaluate`.
         """
-        resolution = permit.resolution
+        resolution = permit.resolution if resolution is None else resolution
         hypothetical = [HypotheticalCheck(permit.actor, relation, on) for relation, on in pairs]
         try:
             async with self._lane_slot(permit)():
@@ -133,6 +135,14 @@ class HypotheticalChecks:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         return [yes and resolution.get(on) is not None for yes, (_, on) in zip(answers, pairs, strict=True)]
 
+    async def resolve(self, permit: Permit[Operation], refs: Sequence[Ref]) -> Resolution:
+        """Return the rows of further objects, for checks that were admitted before the objects were known.
+
+        Objects that the caller's token or role cannot reach have no row.
+        """
+        resolution = await self._resolver.resolve(refs, permit.actor)
+        return resolution.seen_by(permit.actor, permit.resolution.caller_roles)
+
     def _lane_slot(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
         """Return a function whose result is a context manager. Its block occupies one slot of this request's lane."""
         return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
@@ -142,13 +152,19 @@ class HypotheticalChecks:
         permit: Permit[Operation],
         hypothetical: Sequence[HypotheticalCheck],
         guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
+        *,
+        resolution: Resolution | None = None,
     ) -> list[bool]:
         """Return, for each check in order, whether both engines would allow it now.
 
         Call it only if the operation was admitted for these checks. The row filters and masks that are added to
-        `guardrails` (`evaluate_checks`) must be passed to `policy_verdicts`.
+        `guardrails` (`evaluate_checks`) must be passed to `policy_verdicts`. `resolution` has the rows of the checks.
+        By default it is that of the permit.
         """
-        return [each.allowed for each in await self.verdicts(permit, hypothetical, guardrails=guardrails)]
+        return [
+            each.allowed
+            for each in await self.verdicts(permit, hypothetical, guardrails=guardrails, resolution=resolution)
+        ]
 
     async def verdicts(
         self,
@@ -157,6 +173,7 @@ class HypotheticalChecks:
         *,
         guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
         circumstances: Circumstances | None = None,
+        resolution: Resolution | None = None,
     ) -> list[HypotheticalVerdict]:
         """Return the parts of the decision on each check, in order. The parameters are those of `evaluate`.
 
@@ -167,7 +184,7 @@ class HypotheticalChecks:
                 hypothetical,
                 requester=permit.actor,
                 record=permit.pending_audit.record,
-                resolution=permit.resolution,
+                resolution=permit.resolution if resolution is None else resolution,
                 resolver=self._resolver,
                 engines=self._engines,
                 room=self._lane_slot(permit),
@@ -226,18 +243,24 @@ class HypotheticalChecks:
         return [found.get(each, frozenset()) for each in pairs]
 
     async def policy_verdicts(
-        self, permit: Permit[Operation], checks: Sequence[tuple[Actor, Ref, tuple[BoundPolicy, ...]]]
+        self,
+        permit: Permit[Operation],
+        checks: Sequence[tuple[Actor, Ref, tuple[BoundPolicy, ...]]],
+        *,
+        resolution: Resolution | None = None,
     ) -> list[PolicyVerdict | None]:
         """Return the effect of data policies on each (actor, table, policies of guardrails), in order; None if there is
         none.
 
         Call it only if the operation was admitted for checks of these actors that were allowed. Each actor needs one
-        statement. Tables and generic tables in warehouses without data policies need none.
+        statement. Tables and generic tables in warehouses without data policies need none. `resolution` is as for
+        `evaluate`.
         """
+        known = permit.resolution if resolution is None else resolution
         found: dict[tuple[Actor, Ref, tuple[BoundPolicy, ...]], PolicyVerdict | None] = {}
         groups: dict[tuple[Actor, tuple[BoundPolicy, ...]], dict[Ref, Governed]] = {}
         for actor, ref, stated in checks:
-            row = permit.resolution.get(ref)
+            row = known.get(ref)
             if isinstance(row, ResolvedTable | ResolvedGenericTable) and (stated or is_governed(row)):
                 groups.setdefault((actor, stated), {})[ref] = row
         try:
@@ -246,7 +269,7 @@ class HypotheticalChecks:
                 verdicts = await self._data.verdicts(
                     actor,
                     list(own.values()),
-                    permit.resolution,
+                    known,
                     about.caller_roles,
                     other=None if actor == permit.actor else about,
                     guardrails=stated,

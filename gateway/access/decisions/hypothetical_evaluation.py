@@ -15,10 +15,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from gateway.access.actor import Actor
 from gateway.access.audit.audit_record import AuditRecord
-from gateway.access.decisions.policy import PolicyActor, PolicyAnswer, PolicyContext, PolicyQuestion, PolicyRequest
+from gateway.access.decisions.policy import (
+    Asserted,
+    PolicyActor,
+    PolicyAnswer,
+    PolicyContext,
+    PolicyQuestion,
+    PolicyRequest,
+)
 from gateway.access.demand import Facts
 from gateway.access.dependency_errors import first_of
 from gateway.access.door.engines import Engines
@@ -67,12 +75,16 @@ _OF_MANAGEMENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class HypotheticalCheck:
-    """The check whether `actor` may use `relation` on `on`, with these facts for policies. `on` is resolved already."""
+    """The check whether `actor` may use `relation` on `on`, with these facts for policies. `on` is resolved already.
+
+    `asserted` is what a policy enforcement point states.
+    """
 
     actor: Actor
     relation: Can
     on: Ref
     facts: Facts = field(default_factory=dict)
+    asserted: Asserted | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +302,7 @@ def _policy_request(
                 operation=policy_operation_name(each.on.type, each.relation),
                 resource=describe_target(each.on, resolution),
                 facts=dict(each.facts),
+                asserted=each.asserted,
             )
             for each in hypothetical
         ),

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from gateway.access.actor import Actor
 from gateway.access.demand import Fact
@@ -97,12 +98,28 @@ class PolicyResource(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str | None = None
 
 
+class Asserted(msgspec.Struct, frozen=True, kw_only=True):
+    """The properties and the context that a policy enforcement point (AuthZEN) states about its question.
+
+    The gateway verified none of them. The asker is the caller of the request, and not the actor of the question.
+    """
+
+    subject: Mapping[str, Any] = {}
+    action: Mapping[str, Any] = {}
+    resource: Mapping[str, Any] = {}
+    context: Mapping[str, Any] = {}
+
+
 class PolicyQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation on one resource; `facts` are the operation's own scalars and lists (`Operation.facts`)."""
+    """One operation on one resource; `facts` are the operation's own scalars and lists (`Operation.facts`).
+
+    `asserted` is absent unless a policy enforcement point asks. A guardrail may deny by it. It must not rely on it.
+    """
 
     operation: str
     resource: PolicyResource
     facts: Mapping[str, Fact] = {}
+    asserted: Asserted | UnsetType = UNSET
 
 
 class PolicyRequest(msgspec.Struct, frozen=True, kw_only=True):

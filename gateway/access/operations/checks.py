@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Protocol
 from uuid import UUID
 
 import msgspec
@@ -174,7 +174,14 @@ class BatchCheck(QuestionOperation):
         return asked_about(self.checks)
 
 
-def asked_about(checks: Sequence[Check]) -> Mapping[str, str]:
+class _AboutPrincipal(Protocol):
+    """A question about a principal, or about the caller if it is None."""
+
+    @property
+    def principal(self) -> Principal | None: ...
+
+
+def asked_about(checks: Sequence[_AboutPrincipal]) -> Mapping[str, str]:
     """Return the other principals of the checks as a JSON list.
 
     A separator would not do, because ids may contain any character.

@@ -38,10 +38,12 @@ from gateway.access.operations.task_control import ControlTasks, FindTask, FindT
 from gateway.access.shares.shares import ShareLimits, Shares
 from gateway.api.build import build_api
 from gateway.api.services import Services
+from gateway.assembly.authzen import authzen_mapping
 from gateway.features.access_reviews.access_reviews import FoundGrants
 from gateway.iceberg.limits import Limits
 from gateway.identity.bearer import bearer_token
 from gateway.identity.tokens import VerifiedToken
+from gateway.settings.authzen import AuthZen
 from gateway.telemetry.calls import Calls
 from gateway.telemetry.health import HealthMonitor
 from gateway.telemetry.metrics import Metrics
@@ -177,12 +179,13 @@ def parts(door_fixture: DoorFixture, spy: Spy) -> Services:
         "page_size_max": 1000,
         "limits": Limits(),
         "default_project_id": world.PROJECT_ID,
-        "base_uri": None,
+        "base_uri": "http://gateway",
         "known_callers": {world.ALICE.id},
         "swagger_ui": True,
         "ui": True,
         "sign_in": None,
         "refused_logins": None,
+        "authzen": authzen_mapping(AuthZen()),
     }
     return Services(**{part.name: real.get(part.name, spy) for part in dataclasses.fields(Services)})
 

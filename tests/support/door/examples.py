@@ -15,6 +15,8 @@ from typing import Any
 from uuid import UUID
 
 import gateway.features.all_routes  # noqa: F401 - the import declares every operation
+from gateway.access.authzen_mapping import own_type
+from gateway.access.decisions.policy import Asserted
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import GenericTable, NamespaceIdRef, ObjectType, Ref, Table, TabularRef, View
@@ -27,6 +29,7 @@ from gateway.access.operations import (
     actions,
     answer_lists,
     answers,
+    authzen,
     break_glass,
     change_tickets,
     checks,
@@ -66,6 +69,7 @@ from gateway.access.operations import tables as renames
 from gateway.access.operations import tables as transactions
 from gateway.access.operations import task_control as task_queues
 from gateway.access.operations.access_request_bodies import CreateAccessRequestRequest
+from gateway.access.operations.authzen import AccessQuestion
 from gateway.access.operations.break_glass_bodies import ActivateBreakGlassRequest
 from gateway.access.operations.change_tickets import DecideChangeRequest
 from gateway.access.operations.checks import Check
@@ -450,6 +454,7 @@ def _management() -> list[Example]:
         Example("get", warehouses.GetWarehouse(world.WAREHOUSE), {"warehouse_id": str(world.WAREHOUSE_ID)}),
         *_warehouses(),
         *_checks(),
+        *_authzen(),
     ]
 
 
@@ -738,6 +743,38 @@ def _answers() -> list[Example]:
             answer_lists.WhatCan(principal=_BOB, on=world.TABLE),
             body={"principal": {"user": world.BOB_ID}, "object": about},
         ),
+    ]
+
+
+def _authzen() -> list[Example]:
+    on, relation = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID), Can.READ_DATA
+    own, other = AccessQuestion(on, relation), AccessQuestion(on, relation, _BOB)
+    bob, table = {"type": "user", "id": world.BOB_ID}, {"type": "table", "id": f"{world.WAREHOUSE_ID}/{world.TABLE_ID}"}
+    alice, named = {"type": "user", "id": world.ALICE.id}, {"name": "read_data"}
+    of_bob, of_alice = ({"subject": each, "action": named, "resource": table} for each in (bob, alice))
+    page, none = authzen.PageRequest(), Asserted()
+    names = tuple(sorted(own_type(ObjectType.TABLE).actions.items()))
+    searched = {"type": "table"}
+    return [
+        Example("evaluate own access", authzen.EvaluateAccess((own,)), body=of_alice),
+        Example("evaluate other access", authzen.EvaluateAccess((other,)), body=of_bob),
+        Example("evaluate many", authzen.EvaluateAccesses((own, other)), body={"evaluations": [of_alice, of_bob]}),
+        Example(
+            "search subjects",
+            authzen.SearchSubjects(page, none, on, relation, "user", PrincipalType.USER),
+            body={**of_bob, "subject": {"type": "user"}},
+        ),
+        Example(
+            "search resources",
+            authzen.SearchResources(page, none, "table", ObjectType.TABLE, relation, _BOB),
+            body={**of_bob, "resource": searched},
+        ),
+        Example(
+            "search actions",
+            authzen.SearchActions(page, none, on, names, _BOB),
+            body={"subject": bob, "resource": table},
+        ),
+        Example("AuthZEN addresses", authzen.GetAuthZenConfiguration()),
     ]
 
 

@@ -26,7 +26,9 @@ from gateway.storage.provider import StorageClients
 from gateway.vending.vendor import Vendor
 
 #: Operations without a use case; their permit shows only in the audit.
-WITHOUT_USE_CASE = {"GetApiAsset", "GetApiDocument", "GetHealth", "GetUiAsset", "ShowApi", "ShowUi"}
+WITHOUT_USE_CASE = {
+    *("GetApiAsset", "GetApiDocument", "GetAuthZenConfiguration", "GetHealth", "GetUiAsset", "ShowApi", "ShowUi"),
+}
 #: Optional operations, decided together with the operation of the same endpoint.
 EXTRAS = {"VendCreationCredentials", "VendGenericTableCreationCredentials"}
 #: Requests that are admitted as one operation and then as the other.

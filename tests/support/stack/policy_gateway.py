@@ -64,13 +64,15 @@ class PolicyGateway:
 
 
 @contextmanager
-def policy_gateway(world: World, folder: Path) -> Iterator[PolicyGateway]:
-    """Run the gateway with policies of its own in `folder`."""
+def policy_gateway(world: World, folder: Path, **settings: str) -> Iterator[PolicyGateway]:
+    """Run the gateway with policies of its own in `folder`; `settings` are further settings."""
     policies = Path(shutil.copytree(_POLICIES, folder / "policies"))
     port = free_port()
     with ExitStack() as held:
         with _serving(world, port, policies):
-            started = second_gateway(world.ready, folder / "gateway.log", OPA__URL=f"http://127.0.0.1:{port}")
+            started = second_gateway(
+                world.ready, folder / "gateway.log", OPA__URL=f"http://127.0.0.1:{port}", **settings
+            )
             base, _ = held.enter_context(started)
         admin = Person("admin", world.admin.id, world.admin.token, base)
         held.callback(admin.http.close)
