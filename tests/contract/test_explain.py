@@ -188,6 +188,10 @@ def test_a_denial_of_a_guardrail_names_its_rule_with_file_and_line(world: World,
     rego = Path("policies/gateway/guardrails/contractors.rego").read_text().splitlines()
     assert rego[rule["line"] - 1].startswith("denials[index] contains denial if {")
     assert "context.time" in policies["read"]
+    give(world, "table", table.uuid, "manage_grants", {"user": world.analyst.id})
+    of_steward = explain(world.analyst, of_table(world, table.uuid, "read_data"), **asked)["policies"]
+    assert of_steward["reasons"] == policies["reasons"], "callers that may not read policies see the reasons only"
+    assert not {"rules", "read"} & set(of_steward)
 
 
 def test_unknown_members_of_the_body_are_refused(world: World, ns: str) -> None:

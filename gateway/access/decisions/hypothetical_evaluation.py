@@ -60,12 +60,15 @@ _OF_MANAGEMENT = frozenset(
     if each.name.startswith("GRANT_")
     or each
     in (
+        Can.BREAK_GLASS,
         Can.CHANGE_OWNERSHIP,
+        Can.CONFIRM_BREAK_GLASS,
         Can.CONTROL_TASKS,
         Can.GET_TASKS,
         Can.MANAGE_TAGS,
         Can.READ_ASSIGNMENTS,
         Can.READ_GRANTS,
+        Can.REVIEW_BREAK_GLASS,
         Can.SET_MANAGED_ACCESS,
         Can.SET_PROTECTION,
         Can.UNDROP,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -24,6 +24,10 @@ from gateway.access.request import InPath
 _Text = Annotated[str, msgspec.Meta(max_length=512)]
 
 
+#: The share of its caller that an explanation uses: the decision, the rights of the caller, and the confirmations.
+_QUESTIONS: Final = 20
+
+
 @dataclass(frozen=True)
 class Explaining(Operation, abstract=True):
     """Base of the operations that explain the decision on a check."""
@@ -38,6 +42,9 @@ class Explaining(Operation, abstract=True):
 
     def further_refs(self) -> tuple[Ref, ...]:
         return (self.check.on,)
+
+    def questions(self) -> int:
+        return _QUESTIONS
 
     def facts(self) -> Facts:
         return {"action": self.check.relation.value}

@@ -231,6 +231,10 @@ class PreviewDataPolicies(ListTableDataPolicies):
 
     endpoint: ClassVar[str] = f"GET /management/v1/{TABLE.path}/data-policies/preview"
 
+    def demands(self) -> tuple[Demand, ...]:
+        # The response names columns and the metadata file. Auditors read assignments and no metadata.
+        return (*super().demands(), Demand(Can.GET_METADATA, self.on))
+
 
 @dataclass(frozen=True)
 class ReleaseDataPolicyColumn(_OfDataPolicy, ChangeOperation):

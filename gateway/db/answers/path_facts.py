@@ -31,7 +31,7 @@ _HELD: Final = """
         union
         select 'role', g.object_id from held h
             join grants g on g.principal_type = h.type and g.principal_id = h.id and g.object_type = 'role'
-        where g.expires_at is null or g.expires_at > clock_timestamp())
+        where g.expires_at is null or g.expires_at > cast(:now as timestamptz))
 """
 
 # A deactivated user has no tuples, so its grants are no facts.
@@ -42,7 +42,7 @@ _GRANTS: Final = text(
     select {columns_of(GrantRow, "g")} from grants g join held h on g.principal_type = h.type and g.principal_id = h.id
     where (g.object_type = 'role' or exists (
             select 1 from path p where p.type = g.object_type and p.id = g.object_id))
-        and (g.expires_at is null or g.expires_at > clock_timestamp())
+        and (g.expires_at is null or g.expires_at > cast(:now as timestamptz))
         and not (h.type = 'user' and exists (select 1 from scim_users u where u.user_id = h.id and not u.active))
     order by g.id
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
@@ -52,7 +52,7 @@ _ROLE_GRANTS: Final = text(
     f"""
     with path(type, id) as (select * from unnest(cast(:path_types as text[]), cast(:path_ids as text[])))
     select {columns_of(GrantRow, "g")} from path p join grants g on g.object_type = p.type and g.object_id = p.id
-    where g.principal_type = 'role' and (g.expires_at is null or g.expires_at > clock_timestamp())
+    where g.principal_type = 'role' and (g.expires_at is null or g.expires_at > cast(:now as timestamptz))
     order by g.id limit :limit
     """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 )
@@ -72,12 +72,14 @@ class PathFacts:
     grants: Mapping[TupleKey, tuple[GrantRow, ...]]
 
 
-async def read_path_facts(connection: AsyncConnection, principals: Sequence[Principal], object: ObjectKey) -> PathFacts:
-    """Return the facts that decide about the principals and the object."""
+async def read_path_facts(
+    connection: AsyncConnection, principals: Sequence[Principal], object: ObjectKey, *, now: datetime
+) -> PathFacts:
+    """Return the facts that decide about the principals and the object at `now`, the time of the decision."""
     edges, placed = await structure_above(connection, [object])
     path = {object, *placed[object].above} | {key.object for key in edges}
     path |= {key.subject for key in edges if isinstance(key.subject, ObjectKey)}
-    rows = await _grants_on(connection, principals, path)
+    rows = await _grants_on(connection, principals, path, now=now)
     grants = by_tuple(rows)
     tuples: dict[TupleKey, datetime | None] = dict.fromkeys(edges)
     tuples |= {key: expiry_of(some) for key, some in grants.items()}
@@ -87,18 +89,18 @@ async def read_path_facts(connection: AsyncConnection, principals: Sequence[Prin
 
 
 async def _grants_on(
-    connection: AsyncConnection, principals: Sequence[Principal], path: Collection[ObjectKey]
+    connection: AsyncConnection, principals: Sequence[Principal], path: Collection[ObjectKey], *, now: datetime
 ) -> Sequence[GrantRow]:
     """Return the live grants to the principals and their roles, on objects of the path and on roles."""
     values = {"types": [each.type.value for each in principals], "ids": [each.id for each in principals]}
-    return await fetch_all(connection, GrantRow, _GRANTS, {**values, **_path_values(path)})
+    return await fetch_all(connection, GrantRow, _GRANTS, {**values, **_path_values(path), "now": now})
 
 
 async def role_grants(
-    connection: AsyncConnection, path: frozenset[ObjectKey], *, limit: int
+    connection: AsyncConnection, path: frozenset[ObjectKey], *, now: datetime, limit: int
 ) -> Mapping[TupleKey, tuple[GrantRow, ...]]:
     """Return at most `limit` live grants of roles on the objects of a path, oldest first."""
-    rows = await fetch_all(connection, GrantRow, _ROLE_GRANTS, {**_path_values(path), "limit": limit})
+    rows = await fetch_all(connection, GrantRow, _ROLE_GRANTS, {**_path_values(path), "now": now, "limit": limit})
     return by_tuple(rows)
 
 

@@ -9,11 +9,12 @@ from itertools import groupby
 
 from gateway.access.door.permit import Permit
 from gateway.access.events.change_event import FurtherChanges, FurtherEvent
-from gateway.access.management_errors import AccessRequestInvalid, InvalidGrantPrivilege
+from gateway.access.management_errors import AccessRequestInvalid, CannotInspectPermissions, InvalidGrantPrivilege
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, Ref
+from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import warehouse_of
 from gateway.access.operation import Operation
 from gateway.access.operations.access_reviews import (
@@ -84,10 +85,17 @@ class AccessReviews(UseCases):
         if request.filter is None:
             return ()
         chosen = request.filter
+        key = _row(permit, permit.operation.on).key
+        # The right of `pass_grants` is not inherited, so it does not suffice for the contents of the object.
+        if not await self._door.hypothetical_checks.related_below(permit, Can.READ_ASSIGNMENTS, key):
+            raise CannotInspectPermissions(
+                "A filter selects grants on everything below the object. It needs the right to read the assignments of "
+                "all of these objects, which holders of `manage_grants` on the object have."
+            )
         async with self._database.read() as connection:
             return await grant_reviews.below(
                 connection,
-                _row(permit, permit.operation.on).key,
+                key,
                 principal=None if chosen.principal is None else principal_of(chosen.principal),
                 privilege=None if chosen.privilege is None else _known(chosen.privilege),
                 before=chosen.granted_before,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from gateway.iceberg.errors import BadRequestException
 
 #: Pauses, in seconds, for a record that is still in the buffer of the audit.
 _PAUSES: Final = (0.0, 0.3, 0.7)
+_RECENT_SECONDS: Final = 5.0
 
 
 class Denials(UseCases):
@@ -34,7 +36,9 @@ class Denials(UseCases):
         Raises DenialNotFound, also for a record of another kind of decision.
         """
         id = permit.operation.denial_id
-        for pause in _PAUSES:
+        # A version 7 id begins with its time. Only a record of the last seconds can still be in the buffer.
+        is_recent = time.time() - (id.int >> 80) / 1000 < _RECENT_SECONDS
+        for pause in _PAUSES if is_recent else _PAUSES[:1]:
             await asyncio.sleep(pause)
             async with self._database.read() as connection:
                 record = await denial(connection, id)

@@ -7,10 +7,11 @@ An answer on which the engines and the rows disagree is not given.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import compress
+from enum import Enum, auto
 from typing import Final
 
 import msgspec
@@ -19,7 +20,6 @@ from gateway.access.actor import Actor
 from gateway.access.decisions.hypothetical_evaluation import Circumstances, HypotheticalCheck, HypotheticalVerdict
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import not_found
-from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
@@ -41,16 +41,18 @@ from gateway.access.operations.answers import (
 )
 from gateway.access.ports import Question
 from gateway.access.principals import actor_of, own_principal
-from gateway.access.tuples import MANAGED_ACCESS, Principal, PrincipalType, TupleKey
+from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.answers.names import count_inside, names_of
 from gateway.db.answers.path_facts import expiry_of, read_path_facts, role_grants
+from gateway.features.answers.asker import Asker
 from gateway.features.answers.confirmation import Confirming, Disagreement, deciding
 from gateway.features.answers.guardrails import policies_answer
 from gateway.features.answers.repairs import Repair, candidates_for, find_repairs
 from gateway.features.answers.summary import summary_of
 from gateway.features.answers.world import Presenter, World, held_tuple, principal_key, subject_key, world_of
-from gateway.features.grants.partial_checks import CONCERNS_DATA
-from gateway.fga.evaluation import HeldTuple, ModelRules
+from gateway.features.grants.partial_checks import CONCERNS_DATA, is_possible
+from gateway.features.kit import Kit
+from gateway.fga.evaluation import ModelRules
 from gateway.fga.provenance import Witness, witnesses_of
 from gateway.fga.relationships import object_name, to_wire
 from gateway.fga.row_authorizer import principals_of
@@ -76,8 +78,20 @@ class _Subject:
         return Disagreement(part, [self.principal], [self.key, *(world.facts.path - {self.key})])
 
 
+class _Restriction(Enum):
+    """The effect of data policies on an action: none, parts of the table are hidden, or the whole action is denied."""
+
+    NONE = auto()
+    PARTS = auto()
+    ALL = auto()
+
+
 class Explanations(Confirming):
     """The use case of `POST /access/explain`."""
+
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit)
+        self._server_id = kit.server_id
 
     async def explain(self, permit: Permit[ExplainAccess] | Permit[ExplainDenial]) -> Explanation:
         """Return why the principal may or may not take the action.
@@ -99,18 +113,23 @@ class Explanations(Confirming):
         (verdict,) = await self._answer_engines.decisions.verdicts(
             permit,
             [HypotheticalCheck(subject.actor, check.relation, check.on, check.facts)],
-            guardrails=stated,
+            guardrails=stated if check.relation in CONCERNS_DATA else None,
             circumstances=_circumstances(permit.operation),
         )
         async with self._database.transaction() as connection:
-            facts = await read_path_facts(connection, principals_of(subject.actor), subject.key)
+            facts = await read_path_facts(
+                connection, principals_of(subject.actor), subject.key, now=permit.resolution.now
+            )
         world = world_of(subject.actor, facts)
         relation = permit.operation.check.relation.value
         with deciding():
             model = await self._answer_engines.checks.model()
         now = permit.resolution.now
         with deciding():
-            found, more = witnesses_of(model.rules, world.tuples, world.user, now, relation, object_name(subject.key))
+            # Many roles cost much time of the processor, so other requests must not wait for it.
+            found, more = await asyncio.to_thread(
+                witnesses_of, model.rules, world.tuples, world.user, now, relation, object_name(subject.key)
+            )
         if bool(found) is not verdict.holds:
             raise subject.disagreement(world, "relationships")
         if found:
@@ -121,13 +140,17 @@ class Explanations(Confirming):
             traced, trace = await self._answer_engines.trace(verdict.one_question())
         if traced.decisions[0] != verdict.policy:
             raise subject.disagreement(world, "policies")
-        policies = policies_answer(verdict, trace, check.facts)
-        data_policies, restricted = await self._data_policies(permit, subject, verdict, stated.get(0, ()))
+        asker = Asker(self._answer_engines.decisions, permit)
+        server = ObjectKey(ObjectType.SERVER, str(self._server_id))
+        reads_policies = server in await asker.having(Can.READ_POLICIES, [server])
+        policies = policies_answer(verdict, trace, check.facts, reads_policies=reads_policies)
+        data_policies, restriction = await self._data_policies(permit, subject, verdict, stated.get(0, ()))
         names = await self._names([principal_key(subject.principal), subject.key])
-        presenter = Presenter(world, names)
+        presenter = Presenter(world, names, frozenset({subject.key}))
         warehouse = warehouse_of(permit.resolution.get(check.on))
+        blocked = _blocked(verdict, restriction)
         answer = Explanation(
-            decision=_decision(verdict, policies, restricted=restricted),
+            decision=_decision(verdict, policies, blocked, restriction),
             principal=presenter.party(principal_key(subject.principal)),
             action=check.relation.value.removeprefix("can_"),
             object=presenter.party(subject.key),
@@ -136,7 +159,7 @@ class Explanations(Confirming):
             revisions=_revisions(permit, warehouse, model.id, traced.revision),
             as_of=now,
             until=_until(relationships.witnesses),
-            blocked_by=_blocked(verdict),
+            blocked_by=blocked,
             data_policies=data_policies,
             warehouse_id=None if warehouse is None else warehouse.id,
             groups_unknown=check.principal is not None and subject.principal.type is PrincipalType.USER,
@@ -153,7 +176,8 @@ class Explanations(Confirming):
     ) -> RelationshipsAnswer:
         """Return the witnesses that the caller may read, after OpenFGA confirmed each of them."""
         relation = permit.operation.check.relation.value
-        unreadable = await self._unreadable(permit, subject, world, found)
+        asker = Asker(self._answer_engines.decisions, permit)
+        unreadable = await asker.unreadable(world, {fact for each in found for fact in each.facts})
         readable = [each for each in found if unreadable.isdisjoint(each.facts)][:_WITNESSES]
         with deciding():
             confirmed = await self._answer_engines.confirmations.alone(
@@ -169,7 +193,7 @@ class Explanations(Confirming):
         names = await self._names(
             [*facts_keys(facts), *(key for key in world.facts.path), principal_key(subject.principal)]
         )
-        presenter = Presenter(world, names)
+        presenter = Presenter(world, names, await asker.visible(world.facts.path) | {subject.key})
         return RelationshipsAnswer(
             holds=True,
             relation=relation,
@@ -179,53 +203,27 @@ class Explanations(Confirming):
             more=bool(readable) and more,
         )
 
-    async def _unreadable(
-        self, permit: Permit[Explaining], subject: _Subject, world: World, found: Sequence[Witness]
-    ) -> frozenset[HeldTuple]:
-        """Return the facts that the caller may not read.
-
-        Readable are edges and flags above a visible object, grants to the caller and to its roles, and grants on
-        objects with `can_read_assignments`.
-        """
-        own = {own_principal(permit.actor)}
-        if permit.actor.assumed_role is None:
-            own |= {Principal(PrincipalType.ROLE, role) for role in permit.resolution.caller_roles}
-        held = {fact for each in found for fact in each.facts}
-        about = {
-            fact: key.object
-            for fact in held
-            if (key := world.keys.get(fact)) is not None
-            and isinstance(key.subject, Principal)
-            and key.relation != MANAGED_ACCESS
-            and key.subject not in own
-        }
-        readable = await self._having(permit, Can.READ_ASSIGNMENTS, set(about.values()))
-        return frozenset(fact for fact, on in about.items() if on not in readable)
-
-    async def _having(
-        self, permit: Permit[Explaining], relation: Can, objects: Collection[ObjectKey]
-    ) -> frozenset[ObjectKey]:
-        """Return the objects on which the caller has the relation, and whose type has it."""
-        keys = [key for key in objects if relation in ACTIONS.get(key.type, ())]
-        answers = await self._answer_engines.decisions.related(permit, permit.actor, relation, keys)
-        return frozenset(compress(keys, answers))
-
     async def _repairs(
         self, permit: Permit[Explaining], subject: _Subject, world: World, rules: ModelRules
     ) -> RelationshipsAnswer:
         """Return the minimal grants that would give the relation, after OpenFGA confirmed each set."""
         relation, now = permit.operation.check.relation.value, permit.resolution.now
-        visible = await self._visible(permit, world.facts.path) | {subject.key}
-        audited = await self._having(permit, Can.READ_ASSIGNMENTS, world.facts.path)
+        asker = Asker(self._answer_engines.decisions, permit)
+        visible = await asker.visible(world.facts.path) | {subject.key}
+        audited = await asker.having(Can.READ_ASSIGNMENTS, world.facts.path)
+        # A grant that the caller may not read counts as missing. Otherwise the repairs would show that it exists.
+        known = world.without(await asker.unreadable(world, world.keys))
         async with self._database.transaction() as connection:
-            grants = await role_grants(connection, audited, limit=_ROLE_GRANTS) if audited else {}
+            grants = await role_grants(connection, audited, now=now, limit=_ROLE_GRANTS) if audited else {}
         roles = {key.subject.id for key in grants if isinstance(key.subject, Principal)}
         further = [held_tuple(key, expiry_of(rows)) for key, rows in grants.items() if key not in world.facts.tuples]
         candidates = candidates_for(subject.principal, visible, roles)
         name = object_name(subject.key)
         question = Question(permit.operation.check.relation, subject.key)
         with deciding():
-            repairs, more = find_repairs(rules, world, candidates, further, relation, name, now)
+            repairs, more = await asyncio.to_thread(
+                find_repairs, rules, known, candidates, further, relation, name, now
+            )
             confirmed = [
                 await self._answer_engines.confirmations.together_with(
                     subject.actor, question, [to_wire(key) for key in repair.grants], now
@@ -246,14 +244,14 @@ class Explanations(Confirming):
     ) -> list[RepairAnswer]:
         keys = {key for repair in repairs for key in repair.grants}
         containers = {key.object for key in keys if key.object.type in _CONTAINERS}
-        seen_whole = await self._having(permit, Can.LIST_EVERYTHING, containers)
+        seen_whole = await Asker(self._answer_engines.decisions, permit).having(Can.LIST_EVERYTHING, containers)
         counts: dict[ObjectKey, list[Opening]] = {key.object: [] for key in keys if key.object.type in TABULARS}
         async with self._database.read() as connection:
             for container in seen_whole:
                 inside = await count_inside(connection, container)
                 counts[container] = [Opening(type=type, count=count) for type, count in inside.items()]
             names = await names_of(connection, [*facts_keys(keys), principal_key(subject.principal)])
-        presenter = Presenter(world, names)
+        presenter = Presenter(world, names, frozenset(containers))
         answers = []
         for repair in repairs:
             known = all(key.object in counts for key in repair.grants)
@@ -262,31 +260,25 @@ class Explanations(Confirming):
             answers.append(RepairAnswer(grants=grants, opens=opens if known else None))
         return answers
 
-    async def _visible(self, permit: Permit[Explaining], path: Collection[ObjectKey]) -> frozenset[ObjectKey]:
-        """Return the objects of the path that the caller sees. Servers are no secret."""
-        found = frozenset(key for key in path if key.type not in VISIBLE_BY)
-        for relation in {VISIBLE_BY[key.type] for key in path if key.type in VISIBLE_BY}:
-            found |= await self._having(permit, relation, [key for key in path if VISIBLE_BY.get(key.type) is relation])
-        return found
-
     async def _data_policies(
         self,
         permit: Permit[Explaining],
         subject: _Subject,
         verdict: HypotheticalVerdict,
         stated: tuple[BoundPolicy, ...],
-    ) -> tuple[list[DataPolicyAnswer], bool]:
-        """Return (the data policies that restrict the principal and that the caller may read, True if any does)."""
+    ) -> tuple[list[DataPolicyAnswer], _Restriction]:
+        """Return (the data policies that restrict the principal and that the caller may read, their effect)."""
         check = permit.operation.check
         if not verdict.allowed or check.relation not in CONCERNS_DATA:
-            return [], False
+            return [], _Restriction.NONE
         (policy,) = await self._answer_engines.decisions.policy_verdicts(permit, [(subject.actor, check.on, stated)])
         if policy is None or not policy.restricts:
-            return [], bool(stated)
+            return [], _Restriction.NONE
+        effect = _Restriction.PARTS if is_possible(check.relation, policy) else _Restriction.ALL
         keys = [ObjectKey(ObjectType.DATA_POLICY, id) for id in sorted(policy.applying or ())]
-        readable = await self._having(permit, Can.READ, keys)
+        readable = await Asker(self._answer_engines.decisions, permit).having(Can.READ, keys)
         names = await self._names(readable)
-        return [DataPolicyAnswer(id=key.id, name=names.get(key, "")) for key in keys if key in readable], True
+        return [DataPolicyAnswer(id=key.id, name=names.get(key, "")) for key in keys if key in readable], effect
 
     async def _names(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, str]:
         async with self._database.read() as connection:
@@ -315,21 +307,24 @@ def _circumstances(operation: Explaining) -> Circumstances | None:
     return Circumstances(operation.user_agent, operation.client_address)
 
 
-def _blocked(verdict: HypotheticalVerdict) -> list[str]:
+def _blocked(verdict: HypotheticalVerdict, restriction: _Restriction) -> list[str]:
     conditions = {
         "warehouse-inactive": not verdict.active,
         "user-deactivated": verdict.deactivated,
         "obligation-unenforced": not verdict.enforceable,
+        "data-policy": restriction is _Restriction.ALL,
     }
     return [name for name, blocks in conditions.items() if blocks]
 
 
-def _decision(verdict: HypotheticalVerdict, policies: PoliciesAnswer, *, restricted: bool) -> Decided:
-    if verdict.holds and policies.depends_on and not _blocked(verdict):
+def _decision(
+    verdict: HypotheticalVerdict, policies: PoliciesAnswer, blocked: Sequence[str], restriction: _Restriction
+) -> Decided:
+    if verdict.holds and policies.depends_on and not blocked:
         return "depends"
-    if not verdict.allowed:
+    if not verdict.allowed or blocked:
         return "denied"
-    return "restricted" if restricted else "allowed"
+    return "allowed" if restriction is _Restriction.NONE else "restricted"
 
 
 def _until(shown: Sequence[WitnessAnswer]) -> datetime | None:

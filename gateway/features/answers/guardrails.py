@@ -18,16 +18,22 @@ _CIRCUMSTANCES: Final = {
 }
 
 
-def policies_answer(verdict: HypotheticalVerdict, trace: PolicyTrace, facts: Collection[str]) -> PoliciesAnswer:
-    """Return the guardrails' part of a decision. `facts` are the names of the facts that the question has."""
+def policies_answer(
+    verdict: HypotheticalVerdict, trace: PolicyTrace, facts: Collection[str], *, reads_policies: bool
+) -> PoliciesAnswer:
+    """Return the guardrails' part of a decision. `facts` are the names of the facts that the question has.
+
+    Without `reads_policies` the caller may not read the policies, so their rules and inputs are left out.
+    """
+    hits = trace.hits if reads_policies else ()
     unknown = [part for part in trace.read if _is_unknown(part, verdict.request.context, facts)]
     return PoliciesAnswer(
         allowed=verdict.policy.allow,
         reasons=[PolicyReason(code=each.code, message=each.message) for each in verdict.policy.reasons],
-        rules=[PolicyRule(package=each.package, rule=each.rule, file=each.file, line=each.line) for each in trace.hits],
+        rules=[PolicyRule(package=each.package, rule=each.rule, file=each.file, line=each.line) for each in hits],
         obligations=dict(verdict.policy.obligations.audited()),
         depends_on=unknown,
-        read=[part for part in trace.read if part not in unknown] if trace.hits else [],
+        read=[part for part in trace.read if part not in unknown] if hits else [],
     )
 
 

@@ -31,7 +31,7 @@ from gateway.features.answers.explain import Explanations
 from gateway.features.answers.what_can import WhatCanLists
 from gateway.features.answers.who_can import WhoCanLists
 from gateway.features.grants.check_requests import parse_action, parse_any_action, parse_check, parse_object
-from gateway.iceberg.errors import CatalogError
+from gateway.iceberg.errors import BadRequestException, CatalogError
 
 
 @serves(WhoCan, reads=(Body(WhoCanRequest),))
@@ -72,6 +72,8 @@ async def explain_access(ctx: Ctx) -> Explanation:
     request = await ctx.body(ExplainRequest)
     asked = CheckRequest(operation=request.operation, identity=request.identity)
     parsed = parse_check(asked, caller=ctx.actor, default_project_id=ctx.services.default_project_id)
+    if parsed.check.append or parsed.check.runs_as_owner or parsed.check.applies_restrictions:
+        raise BadRequestException("`append`, `runs-as-owner` and `restrictions` are not possible in an explanation.")
     given = request.circumstances or CircumstancesRequest()
     operation = ExplainAccess(parsed.check, given.user_agent, given.client_address)
     return await ctx.use(Explanations).explain(await ctx.admit(operation))

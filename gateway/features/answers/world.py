@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gateway.access.actor import Actor
@@ -36,6 +36,10 @@ class World:
     by_groups: frozenset[HeldTuple]
     objects: Mapping[str, ObjectKey]
     facts: PathFacts
+
+    def without(self, hidden: Set[HeldTuple]) -> World:
+        """Return the world without some of its facts."""
+        return replace(self, tuples=tuple(each for each in self.tuples if each not in hidden))
 
 
 def world_of(actor: Actor, facts: PathFacts) -> World:
@@ -82,10 +86,14 @@ def subject_key(key: TupleKey) -> ObjectKey:
 
 @dataclass(frozen=True, slots=True)
 class Presenter:
-    """Presents facts to one caller. `names` are those of objects and principals."""
+    """Presents facts to one caller. `names` are those of objects and principals.
+
+    Edges and flags of path objects that are not `visible` are left out.
+    """
 
     world: World
     names: Mapping[ObjectKey, str]
+    visible: frozenset[ObjectKey]
 
     def party(self, key: ObjectKey) -> Party:
         """Return an object or principal with its name."""
@@ -99,7 +107,7 @@ class Presenter:
             absent=[
                 AbsentFact(relation=each.relation, object=self.party(self.world.objects[each.object]))
                 for each in sorted(witness.absent)
-                if each.relation == MANAGED_ACCESS and each.object in self.world.objects
+                if each.relation == MANAGED_ACCESS and self.world.objects.get(each.object) in self.visible
             ],
             until=witness.until,
         )
@@ -108,13 +116,19 @@ class Presenter:
         key = self.world.keys.get(held)
         if key is None:
             return self._group(held) if held in self.world.by_groups else None
+        kind = kind_of(key)
+        if kind in ("hierarchy", "managed-access") and not self._is_visible(key):
+            return None
         return Fact(
-            kind=kind_of(key),
+            kind=kind,
             subject=self.party(subject_key(key)),
             relation=key.relation,
             object=self.party(key.object),
             grants=[_grant(row) for row in self.world.facts.grants.get(key, ())],
         )
+
+    def _is_visible(self, key: TupleKey) -> bool:
+        return key.object in self.visible and (isinstance(key.subject, Principal) or key.subject in self.visible)
 
     def _group(self, held: HeldTuple) -> Fact:
         role = ObjectKey(ObjectType.ROLE, held.object.partition(":")[2])

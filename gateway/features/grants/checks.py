@@ -172,7 +172,7 @@ class Checks(UseCases):
 
         Literals of policies and mapped values of other principals can be confidential. Enforcers need them: the engine
         that acts for the caller, and an inspector that holds `enforcer` on the table (the bridge of a Trino that
-        enforces restrictions). Any other caller must be able to read all policies. Expressions of guardrails are for
+        enforces restrictions). Any other caller must manage all policies. Expressions of guardrails are for
         enforcers only.
         """
         left = {index: each for index, each in expressed.items() if not each.trusted}
@@ -192,7 +192,7 @@ class Checks(UseCases):
             for index in secret.difference(guardrails)
             if (inputs := left[index].inputs) is not None
         }
-        readable = await self._held(permit, Can.READ, [key for some in policies.values() for key in some])
+        readable = await self._held(permit, Can.UPDATE, [key for some in policies.values() for key in some])
         return secret - {index for index, some in policies.items() if readable.issuperset(some)}
 
     async def _held(

@@ -225,11 +225,11 @@ class DataPolicyPreviews(UseCases):
     async def _require_readable(
         self, permit: Permit[PreviewDataPolicies], actor: Actor, verdict: PolicyVerdict | None, *, guarded: bool
     ) -> None:
-        """Raise PreviewForbidden unless the caller may read every policy whose expressions the response contains."""
+        """Raise PreviewForbidden unless the caller manages every policy whose expressions the response contains."""
         if verdict is None or not verdict.restricts:
             return
         keys = [] if guarded else [ObjectKey(ObjectType.DATA_POLICY, id) for id in sorted(verdict.applying or ())]
-        readable = await self._door.hypothetical_checks.related(permit, permit.actor, Can.READ, keys)
+        readable = await self._door.hypothetical_checks.related(permit, permit.actor, Can.UPDATE, keys)
         if guarded or not all(readable):
             raise PreviewForbidden(
                 "The preview would contain expressions that you may not read. Own every data policy that restricts "

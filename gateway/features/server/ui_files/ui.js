@@ -283,7 +283,7 @@ async function tellDenial(id) {
   at("denial-summary").textContent = explanation.summary;
   at("denial-reasons").replaceChildren(...parts(explanation).map((each) => element("li", each)));
   const repairs = explanation.relationships.repairs || [];
-  const one = repairs.length > 0 && repairs[0].grants.length === 1;
+  const one = repairs.length > 0 && repairs[0].grants.length === 1 && repairs[0].grants[0].object.type !== "server";
   at("denial-request").hidden = !one;
   if (one) {
     at("denial-missing").textContent = "The request is for " + repairs[0].grants[0].privilege + ". A principal that may grant it decides.";

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Determine what the caller of a question may read: objects, facts and policies. Answers leave out everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from itertools import compress
+
+from gateway.access.decisions.hypothetical_checks import HypotheticalChecks
+from gateway.access.door.permit import Permit
+from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
+from gateway.access.nouns.refs import ObjectKey
+from gateway.access.nouns.relations import Can
+from gateway.access.operations.answers import Explaining
+from gateway.access.principals import own_principal
+from gateway.access.tuples import MANAGED_ACCESS, Principal, PrincipalType
+from gateway.features.answers.world import World
+from gateway.fga.evaluation import HeldTuple
+
+
+class Asker:
+    """The rights of the caller of a question. `checks` must not use a cache of decisions."""
+
+    def __init__(self, checks: HypotheticalChecks, permit: Permit[Explaining]) -> None:
+        self._checks = checks
+        self._permit = permit
+
+    async def having(self, relation: Can, objects: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
+        """Return the objects on which the caller has the relation, and whose type has it."""
+        keys = [key for key in objects if relation in ACTIONS.get(key.type, ())]
+        return frozenset(compress(keys, await self._checks.related(self._permit, self._permit.actor, relation, keys)))
+
+    async def visible(self, path: Collection[ObjectKey]) -> frozenset[ObjectKey]:
+        """Return the objects of the path that the caller sees. Servers are no secret."""
+        found = frozenset(key for key in path if key.type not in VISIBLE_BY)
+        for relation in {VISIBLE_BY[key.type] for key in path if key.type in VISIBLE_BY}:
+            found |= await self.having(relation, [key for key in path if VISIBLE_BY.get(key.type) is relation])
+        return found
+
+    async def unreadable(self, world: World, facts: Iterable[HeldTuple]) -> frozenset[HeldTuple]:
+        """Return those of the facts that the caller may not read.
+
+        Readable are edges and flags, grants to the caller and to its roles, and grants on objects with
+        `can_read_assignments`.
+        """
+        own = {own_principal(self._permit.actor)}
+        if self._permit.actor.assumed_role is None:
+            own |= {Principal(PrincipalType.ROLE, role) for role in self._permit.resolution.caller_roles}
+        about = {
+            fact: key.object
+            for fact in facts
+            if (key := world.keys.get(fact)) is not None
+            and isinstance(key.subject, Principal)
+            and key.relation != MANAGED_ACCESS
+            and key.subject not in own
+        }
+        readable = await self.having(Can.READ_ASSIGNMENTS, set(about.values()))
+        return frozenset(fact for fact, on in about.items() if on not in readable)
