@@ -13,26 +13,14 @@ from uuid import UUID
 import httpx
 import pytest
 
+from tests.support.stack.explained import CHECK, EXPLAIN, explain, of_table
 from tests.support.stack.grants import give, strangers  # noqa: F401 - a fixture
 from tests.support.stack.role_policies import make_role, put_in
-from tests.support.stack.world import Person, Table, World, error_triple, send_until_decided
+from tests.support.stack.world import Person, Table, World, error_triple
 
-EXPLAIN = "/management/v1/access/explain"
-CHECK = "/management/v1/permissions/check"
 ABSENT = "01890000-0000-7000-8000-000000000000"
 
 pytestmark = pytest.mark.usefixtures("strangers")
-
-
-def of_table(world: World, id: str, action: str) -> dict[str, Any]:
-    return {"table": {"action": action, "warehouse-id": world.warehouse, "table-id": id}}
-
-
-def explain(asker: Person, operation: dict[str, Any], **more: Any) -> dict[str, Any]:
-    answer = send_until_decided(lambda: asker.post(EXPLAIN, {"operation": operation, **more}))
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
 
 
 def steps(witness: dict[str, Any]) -> list[tuple[str, str, str]]:
