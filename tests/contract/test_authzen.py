@@ -23,6 +23,8 @@ from tests.support.stack.authzen import (
 from tests.support.stack.role_policies import make_role, put_in
 from tests.support.stack.world import Table, World
 
+ABSENT = "01890000-0000-4000-8000-000000000000"
+
 
 def test_decision_is_the_one_that_the_subject_gets(world: World, table: Table) -> None:
     reader, on = world.stranger(), resource(world, table)
@@ -59,9 +61,9 @@ def test_each_type_and_each_form_of_an_id_is_understood(world: World, table: Tab
     [
         ("table", "no id", "read_data"),
         ("table", "%FF/%FF", "read_data"),
-        ("table", str(uuid4()), "read_data"),
-        ("table", f"{uuid4()}/{uuid4()}", "read_data"),
-        ("table", f"{uuid4()}/" + "/".join("abcdefgh"), "read_data"),
+        ("table", ABSENT, "read_data"),
+        ("table", f"{ABSENT}/{ABSENT}", "read_data"),
+        ("table", f"{ABSENT}/" + "/".join("abcdefgh"), "read_data"),
         ("table", "", "read_data"),
         ("spaceship", "x", "read_data"),
         ("warehouse", "{warehouse}", "fly"),

@@ -39,6 +39,9 @@ _ABOUT_GRANTS: Final = frozenset(each for each in Can if each.name.startswith("G
     Can.UNREGISTER,
 }
 
+#: Relations whose holders may not see the object. They give no right of their own on it.
+_UNSEEN: Final = frozenset({Can.ENFORCE, Can.BREAK_GLASS, Can.CONFIRM_BREAK_GLASS})
+
 Opening = tuple[Can, Ref]
 
 
@@ -47,8 +50,8 @@ def openings(relation: Can, on: Ref) -> tuple[Opening, ...]:
 
     `tests/unit/governance/test_hidden_checks.py` compares them with the compiled relationship model.
     """
-    if on.type not in _TYPES or relation is Can.ENFORCE:
-        return ()  # a holder of `enforce` may not see the object
+    if on.type not in _TYPES or relation in _UNSEEN:
+        return ()
     visible = (VISIBLE_BY[on.type], on)
     if relation in _ABOUT_GRANTS:
         return visible, (Can.READ_ASSIGNMENTS, on)

@@ -159,7 +159,7 @@ def test_the_script_stores_tokens_per_tab_and_inserts_text_as_text() -> None:
         "client_secret",
     ):
         assert never not in script, never
-    assert script.count("sessionStorage.setItem") == 2
+    assert script.count("sessionStorage.setItem") == 3, "the pending sign-in, the session, and the id of a denial"
     assert 'response_type: "code"' in script and 'code_challenge_method: "S256"' in script
     assert re.search(r"crypto\.getRandomValues\(new Uint8Array\(32\)\)", script)
     for checked in ('given.get("state") !== pending.state', "claims.nonce !== pending.nonce", 'given.get("iss") !=='):

@@ -18,8 +18,8 @@ from gateway.fga.model_rules import condition_faults, model_faults, relation_fau
 from gateway.fga.model_source import checked_model
 from tests.support.docs_commands import ROOT, commands
 
-AUDITS = """    define audits: inspector or can_inspect from project
-    define describes: audits or describe or"""
+INSPECTS = """    define inspects: inspector or can_inspect from project
+    define describes: inspects or describe or"""
 
 
 def run(*arguments: str) -> Result:
@@ -59,7 +59,7 @@ def test_a_new_model_equals_that_of_the_package_and_passes_its_tests(own: Path) 
 
 
 def test_an_additional_rule_is_accepted_and_a_wrong_test_fails(own: Path) -> None:
-    edit(own, "warehouse.fga", "    define describes: describe or", AUDITS)
+    edit(own, "warehouse.fga", "    define describes: describe or", INSPECTS)
     checked = run("model", "check", str(own))
     assert checked.exit_code == 0, checked.output
     keep_one_test(own)
@@ -71,8 +71,8 @@ def test_an_additional_rule_is_accepted_and_a_wrong_test_fails(own: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "old", "new", "fault"),
     [
-        ("warehouse.fga", "define can_rename: modifies", "define can_rename modifies", "60: missing ':' at 'modifies'"),
-        ("warehouse.fga", "can_use: can_get", "can_use: can_gett", "53: 'warehouse#can_gett_metadata' relation is un"),
+        ("warehouse.fga", "define can_rename: modifies", "define can_rename modifies", "68: missing ':' at 'modifies'"),
+        ("warehouse.fga", "can_use: can_get", "can_use: can_gett", "59: 'warehouse#can_gett_metadata' relation is un"),
         ("warehouse.fga", "    define can_use: can_get_metadata\n", "", "6: warehouse#can_use is missing"),
         ("table.fga", "define select: [user, ", "define select: [user, user:*, ", ": table#select grants to all users"),
         ("table.fga", "define select: [user, user with unexpired,", "define select: [user,", "must accept exactly"),

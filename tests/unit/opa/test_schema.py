@@ -21,7 +21,7 @@ def objects(node: Any) -> Iterator[dict[str, Any]]:
 def test_every_struct_is_closed() -> None:
     schema = json.loads(input_schema())
     found = list(objects(schema))
-    assert len(found) == 6
+    assert len(found) == 7
     assert all(each["additionalProperties"] is False for each in found)
 
 
