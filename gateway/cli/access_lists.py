@@ -127,7 +127,7 @@ def _resource(resource: Mapping[str, Any]) -> str:
 
 
 def _end(row: Mapping[str, Any]) -> str:
-    return "unknown" if row.get("end-hidden") else str(row.get("end", "none"))
+    return "unknown" if row.get("end-unknown") else str(row.get("end", "none"))
 
 
 def _reason(row: Mapping[str, Any]) -> str:

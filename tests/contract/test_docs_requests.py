@@ -29,6 +29,8 @@ _STATUS = "\n======== %{http_code}\n"
 _TESTED = {
     ("docs/data-policies.md", "policy-loss"): "test_documented_policy_loss_request_changes_the_warehouse",
     ("docs/data-engineer.md", "deleted-tabulars"): "test_documented_undrop_request_restores_a_table",
+    ("docs/answers.md", "access/denials"): "test_documented_denial_and_explanation_are_answered",
+    ("docs/answers.md", "access/explain"): "test_documented_denial_and_explanation_are_answered",
     ("docs/authzen.md", "search/subject"): "test_documented_questions_of_an_application_are_answered",
     ("docs/capacity.md", "endpoint-statistics"): "test_documented_statistics_request_returns_counts",
     ("docs/operator.md", "/bootstrap"): "test_documented_bootstrap_is_refused_on_a_bootstrapped_server",
@@ -116,6 +118,20 @@ def test_documented_undrop_request_restores_a_table(soft: World) -> None:
     assert [status for status, _ in answers] == ["200", "204"]
     assert row["id"] in {each["id"] for each in json.loads(answers[0][1])["tabulars"]}
     assert soft.admin.head(table.path).status_code == 204
+
+
+def test_documented_denial_and_explanation_are_answered(world: World) -> None:
+    namespace, names = world.namespace(), {"TOKEN": world.analyst.token, "LAKEGATE": world.base}
+    table = world.table(namespace, "orders")
+    world.grant("describe", world.analyst, "table", table.uuid)
+    refused = world.analyst.delete(table.path)
+    denial = refused.json()["error"]["message"].rpartition("denial=")[2]
+    [(status, body)] = _sent(block("docs/answers.md", "access/denials").script, DENIAL=denial, **names)
+    assert (status, json.loads(body)["operation"]) == ("200", "drop_table")
+    script = block("docs/answers.md", "access/explain").script.replace('["sales"]', f'["{namespace}"]')
+    [(status, body)] = _sent(script, WAREHOUSE=world.warehouse, **names)
+    assert (status, json.loads(body)["decision"]) == ("200", "denied")
+    world.revoke("describe", world.analyst, "table", table.uuid)
 
 
 def test_documented_questions_of_an_application_are_answered(world: World) -> None:

@@ -33,6 +33,8 @@ pytestmark = pytest.mark.generated
 #: Served by the embedded provider, or permanently changing the server; each has tests of its own.
 _LEFT_OUT = {"Bootstrap", "GetHealth"}
 
+UNUSED = "01890000-0000-7000-8000-000000000000"
+
 
 #: Generated values rarely match a role or a project, and then the rest of the request is not read. The project belongs
 #: to this test: a rename or deactivation here affects no other test.
@@ -143,6 +145,10 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         "task_id": [_task(world, project)],
         "ticket_id": [_ticket(world, made.id, found["table"])],
         "probe_id": [_probe(world, made.id)],
+        "access_request_id": [_access_request(world, made.id, found["table"])],
+        # An activation needs a grant of break_glass, and a denial a refused user. Neither exists here.
+        "activation_id": [UNUSED],
+        "denial_id": [UNUSED],
         "api": ["catalog"],
         "asset": ["start.js"],
         "bundle": ["trino"],
@@ -155,6 +161,16 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
 
 def _uuid(world: World, path: str) -> str:
     return str(world.admin.get(path).json()["metadata"]["table-uuid"])
+
+
+def _access_request(world: World, warehouse: str, table: str) -> str:
+    """Request a privilege on the table. Return the id of the request."""
+    on = {"type": "table", "warehouse-id": warehouse, "table-id": table}
+    made = world.admin.post(
+        "/management/v1/access/requests", {"object": on, "privileges": ["select"], "reason": "fuzzed"}
+    )
+    assert made.status_code == 201, made.text
+    return str(made.json()["id"])
 
 
 def _probe(world: World, warehouse: str) -> str:

@@ -70,7 +70,7 @@ class Questions:
             for each in page:
                 assert each not in found, "a principal is on two pages"
                 reason, _ = listing.rows[each]
-                found[each] = (reason.object, reason.end, reason.end_hidden, reason.holdings)
+                found[each] = (reason.object, reason.end, reason.end_unknown, reason.holdings)
             if token is None:
                 return found
 

@@ -149,12 +149,12 @@ class AnswerRow(Answer, frozen=True, omit_defaults=True, kw_only=True):
     """The common members of rows.
 
     `reason` are facts that together give the right: without any of them, this reason does not. `end` is the time after
-    which the right does not hold by this reason; without it there is no end, unless `end-hidden` is true.
+    which the right does not hold by this reason; without it there is no end, unless `end-unknown` is true.
     """
 
     reason: list[Fact]
     end: datetime | None = None
-    end_hidden: bool = False
+    end_unknown: bool = False
 
 
 class RowLimits(Answer, frozen=True, omit_defaults=True):

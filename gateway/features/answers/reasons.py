@@ -25,13 +25,13 @@ class Reason:
     """The facts that together give a right.
 
     `object` is the highest object at which the reason lies, and `end` the time after which it does not hold. Both are
-    None if the caller may not read one of the facts. `end_hidden` is True if there may be an end that is not shown.
+    None if the caller may not read one of the facts. `end_unknown` is True if there may be an end that is not shown.
     """
 
     holdings: tuple[Holding, ...]
     object: ObjectKey | None
     end: datetime | None
-    end_hidden: bool
+    end_unknown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Reasons:
         known = [holding for held in left if (holding := self.holdings.holding_of(principal, held)) is not None]
         found = _in_order(principal, known)
         if any(holding[2] not in self.readable for holding in found):
-            return Reason(found, None, None, end_hidden=True)
+            return Reason(found, None, None, end_unknown=True)
         objects = [holding[2] for holding in found if holding[2] in self.distance]
         lowest = min(objects, key=self.distance.__getitem__, default=None)
         ends = [held.until for held in left if held.until is not None]
         derived = any(holding[1] in (TRAVERSE, READ_COLUMNS) for holding in found)
-        return Reason(found, lowest, None if derived else min(ends, default=None), end_hidden=derived)
+        return Reason(found, lowest, None if derived else min(ends, default=None), end_unknown=derived)
 
     def _rank(self, principal: Principal, held: HeldTuple) -> _Rank:
         holding = self.holdings.holding_of(principal, held)
@@ -89,7 +89,7 @@ def _in_order(principal: Principal, holdings: Sequence[Holding]) -> tuple[Holdin
 
 def facts_of(reason: Reason, holdings: Holdings, where: Whereabouts) -> list[Fact]:
     """Return the facts of a reason in the form of a response."""
-    if reason.end_hidden and reason.object is None:
+    if reason.end_unknown and reason.object is None:
         return [Fact(fact="another grant")]
     return [_fact(each, holdings, where) for each in reason.holdings]
 

@@ -154,7 +154,7 @@ async def _described(connection: Connection, listing: ObjectListing, page: Seque
                     actions=_names(actions),
                     reason=facts_of(reason, row.holdings, where),
                     end=reason.end,
-                    end_hidden=reason.end_hidden,
+                    end_unknown=reason.end_unknown,
                 )
                 for reason, actions in row.reasons.items()
             ],

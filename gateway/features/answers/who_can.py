@@ -102,7 +102,7 @@ class WhoCanLists(Confirming):
                 and ObjectKey(ObjectType.ROLE, each.id) in listing.asker.readable,
                 reason=facts_of(reason, holdings, where),
                 end=reason.end,
-                end_hidden=reason.end_hidden,
+                end_unknown=reason.end_unknown,
             )
             for each, reason, holdings in found
         ]
