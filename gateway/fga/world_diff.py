@@ -40,7 +40,7 @@ class Because(NamedTuple):
 
 
 class AccessChange(NamedTuple):
-    """What changes on an object for principals with the same grants on its path.
+    """Describe the changes on an object for principals with the same grants on its path.
 
     Without principals the row is about every user, except those with rows of their own here or above. `apart_from` are
     objects below with rows of their own, or without a change. The grants in `because` are those of the first principal.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a changed model gives and takes on the rows of PostgreSQL is what the real OpenFGA answers with both models."""
+"""Compare the changes of a model on rows of PostgreSQL with the answers of the real OpenFGA to both models."""
 
 from __future__ import annotations
 

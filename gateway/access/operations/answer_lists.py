@@ -158,7 +158,7 @@ class AnswerRow(Answer, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class RowLimits(Answer, frozen=True, omit_defaults=True):
-    """What limits a right by relationships: denials and obligations of guardrails, and data policies.
+    """List the limits of a right by relationships: denials and obligations of guardrails, and data policies.
 
     The circumstances of a request are unknown, so a real request can be limited otherwise. With `restricted`, data
     policies or guardrails restrict rows or columns.

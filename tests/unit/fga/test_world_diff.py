@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changes for which principals equals a comparison of every principal and object, on small random worlds."""
+"""Compare changed rights by profiles with every principal and object, on small random worlds."""
 
 from __future__ import annotations
 
