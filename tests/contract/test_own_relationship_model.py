@@ -22,8 +22,8 @@ from tests.support.stack.world import World
 
 pytestmark = pytest.mark.servers
 
-RULE = """    define audits: inspector or can_inspect from project
-    define describes: audits or describe or"""
+RULE = """    define inspects: inspector or can_inspect from project
+    define describes: inspects or describe or"""
 
 
 @pytest.fixture
