@@ -133,7 +133,7 @@ class Explanations(Confirming):
         if bool(found) is not verdict.holds:
             raise subject.disagreement(world, "relationships")
         if found:
-            relationships = await self._witnesses(permit, subject, world, found, more)
+            relationships = await self._witnesses(permit, subject, world, model.rules, found, more)
         else:
             relationships = await self._repairs(permit, subject, world, model.rules)
         with deciding():
@@ -171,13 +171,19 @@ class Explanations(Confirming):
         permit: Permit[Explaining],
         subject: _Subject,
         world: World,
+        rules: ModelRules,
         found: Sequence[Witness],
         more: bool,
     ) -> RelationshipsAnswer:
         """Return the witnesses that the caller may read, after OpenFGA confirmed each of them."""
         relation = permit.operation.check.relation.value
         asker = Asker(self._answer_engines.decisions, permit)
-        unreadable = await asker.unreadable(world, {fact for each in found for fact in each.facts})
+        unreadable = await asker.unreadable(world, world.keys)
+        if more and unreadable:
+            # Smaller witnesses with hidden facts may have displaced readable ones, and `more` may count them.
+            known, now, name = world.without(unreadable).tuples, permit.resolution.now, object_name(subject.key)
+            with deciding():
+                found, more = await asyncio.to_thread(witnesses_of, rules, known, world.user, now, relation, name)
         readable = [each for each in found if unreadable.isdisjoint(each.facts)][:_WITNESSES]
         with deciding():
             confirmed = await self._answer_engines.confirmations.alone(
