@@ -57,6 +57,10 @@ NOT_OF_THE_REQUEST = {
         (f"features.access_requests.deciders.Deciders.{name}" for name in ("readable", "grantable", "find")),
         "for use cases: the request that their operation names, or rows that they have read",
     ),
+    **dict.fromkeys(
+        (f"features.answers.asker.Asker.{name}" for name in ("having", "visible", "unreadable")),
+        "for use cases: objects and facts that they have read",
+    ),
     "features.break_glass.break_glass.BreakGlass.own": "for a repeated request: the id in its recorded success",
     "features.grants.grants.Grants.change_by_break_glass": "for use cases: the grants of an activation, and its mark",
     "features.grants.grants.Grants.change_for_request": "for use cases: how their transaction marks the request",

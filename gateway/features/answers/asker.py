@@ -19,33 +19,36 @@ from gateway.fga.evaluation import HeldTuple
 
 
 class Asker:
-    """The rights of the caller of a question. `checks` must not use a cache of decisions."""
+    """Ask for the rights of the callers of questions. `checks` must not use a cache of decisions."""
 
-    def __init__(self, checks: HypotheticalChecks, permit: Permit[Explaining]) -> None:
+    def __init__(self, checks: HypotheticalChecks) -> None:
         self._checks = checks
-        self._permit = permit
 
-    async def having(self, relation: Can, objects: Iterable[ObjectKey]) -> frozenset[ObjectKey]:
+    async def having(
+        self, permit: Permit[Explaining], relation: Can, objects: Iterable[ObjectKey]
+    ) -> frozenset[ObjectKey]:
         """Return the objects on which the caller has the relation, and whose type has it."""
         keys = [key for key in objects if relation in ACTIONS.get(key.type, ())]
-        return frozenset(compress(keys, await self._checks.related(self._permit, self._permit.actor, relation, keys)))
+        return frozenset(compress(keys, await self._checks.related(permit, permit.actor, relation, keys)))
 
-    async def visible(self, path: Collection[ObjectKey]) -> frozenset[ObjectKey]:
+    async def visible(self, permit: Permit[Explaining], path: Collection[ObjectKey]) -> frozenset[ObjectKey]:
         """Return the objects of the path that the caller sees. Servers are no secret."""
         found = frozenset(key for key in path if key.type not in VISIBLE_BY)
         for relation in {VISIBLE_BY[key.type] for key in path if key.type in VISIBLE_BY}:
-            found |= await self.having(relation, [key for key in path if VISIBLE_BY.get(key.type) is relation])
+            found |= await self.having(permit, relation, [key for key in path if VISIBLE_BY.get(key.type) is relation])
         return found
 
-    async def unreadable(self, world: World, facts: Iterable[HeldTuple]) -> frozenset[HeldTuple]:
+    async def unreadable(
+        self, permit: Permit[Explaining], world: World, facts: Iterable[HeldTuple]
+    ) -> frozenset[HeldTuple]:
         """Return those of the facts that the caller may not read.
 
         Readable are edges and flags, grants to the caller and to its roles, and grants on objects with
         `can_read_assignments`.
         """
-        own = {own_principal(self._permit.actor)}
-        if self._permit.actor.assumed_role is None:
-            own |= {Principal(PrincipalType.ROLE, role) for role in self._permit.resolution.caller_roles}
+        own = {own_principal(permit.actor)}
+        if permit.actor.assumed_role is None:
+            own |= {Principal(PrincipalType.ROLE, role) for role in permit.resolution.caller_roles}
         about = {
             fact: key.object
             for fact in facts
@@ -54,5 +57,5 @@ class Asker:
             and key.relation != MANAGED_ACCESS
             and key.subject not in own
         }
-        readable = await self.having(Can.READ_ASSIGNMENTS, set(about.values()))
+        readable = await self.having(permit, Can.READ_ASSIGNMENTS, set(about.values()))
         return frozenset(fact for fact, on in about.items() if on not in readable)

@@ -92,6 +92,7 @@ class Explanations(Confirming):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._server_id = kit.server_id
+        self._asker = Asker(kit.answers.decisions)
 
     async def explain(self, permit: Permit[ExplainAccess] | Permit[ExplainDenial]) -> Explanation:
         """Return why the principal may or may not take the action.
@@ -140,9 +141,8 @@ class Explanations(Confirming):
             traced, trace = await self._answer_engines.trace(verdict.one_question())
         if traced.decisions[0] != verdict.policy:
             raise subject.disagreement(world, "policies")
-        asker = Asker(self._answer_engines.decisions, permit)
         server = ObjectKey(ObjectType.SERVER, str(self._server_id))
-        reads_policies = server in await asker.having(Can.READ_POLICIES, [server])
+        reads_policies = server in await self._asker.having(permit, Can.READ_POLICIES, [server])
         policies = policies_answer(verdict, trace, check.facts, reads_policies=reads_policies)
         data_policies, restriction = await self._data_policies(permit, subject, verdict, stated.get(0, ()))
         names = await self._names([principal_key(subject.principal), subject.key])
@@ -177,8 +177,7 @@ class Explanations(Confirming):
     ) -> RelationshipsAnswer:
         """Return the witnesses that the caller may read, after OpenFGA confirmed each of them."""
         relation = permit.operation.check.relation.value
-        asker = Asker(self._answer_engines.decisions, permit)
-        unreadable = await asker.unreadable(world, world.keys)
+        unreadable = await self._asker.unreadable(permit, world, world.keys)
         if more and unreadable:
             # Smaller witnesses with hidden facts may have displaced readable ones, and `more` may count them.
             known, now, name = world.without(unreadable).tuples, permit.resolution.now, object_name(subject.key)
@@ -199,7 +198,7 @@ class Explanations(Confirming):
         names = await self._names(
             [*facts_keys(facts), *(key for key in world.facts.path), principal_key(subject.principal)]
         )
-        presenter = Presenter(world, names, await asker.visible(world.facts.path) | {subject.key})
+        presenter = Presenter(world, names, await self._asker.visible(permit, world.facts.path) | {subject.key})
         return RelationshipsAnswer(
             holds=True,
             relation=relation,
@@ -214,11 +213,10 @@ class Explanations(Confirming):
     ) -> RelationshipsAnswer:
         """Return the minimal grants that would give the relation, after OpenFGA confirmed each set."""
         relation, now = permit.operation.check.relation.value, permit.resolution.now
-        asker = Asker(self._answer_engines.decisions, permit)
-        visible = await asker.visible(world.facts.path) | {subject.key}
-        audited = await asker.having(Can.READ_ASSIGNMENTS, world.facts.path)
+        visible = await self._asker.visible(permit, world.facts.path) | {subject.key}
+        audited = await self._asker.having(permit, Can.READ_ASSIGNMENTS, world.facts.path)
         # A grant that the caller may not read counts as missing. Otherwise the repairs would show that it exists.
-        known = world.without(await asker.unreadable(world, world.keys))
+        known = world.without(await self._asker.unreadable(permit, world, world.keys))
         async with self._database.transaction() as connection:
             grants = await role_grants(connection, audited, now=now, limit=_ROLE_GRANTS) if audited else {}
         roles = {key.subject.id for key in grants if isinstance(key.subject, Principal)}
@@ -250,7 +248,7 @@ class Explanations(Confirming):
     ) -> list[RepairAnswer]:
         keys = {key for repair in repairs for key in repair.grants}
         containers = {key.object for key in keys if key.object.type in _CONTAINERS}
-        seen_whole = await Asker(self._answer_engines.decisions, permit).having(Can.LIST_EVERYTHING, containers)
+        seen_whole = await self._asker.having(permit, Can.LIST_EVERYTHING, containers)
         counts: dict[ObjectKey, list[Opening]] = {key.object: [] for key in keys if key.object.type in TABULARS}
         async with self._database.read() as connection:
             for container in seen_whole:
@@ -282,7 +280,7 @@ class Explanations(Confirming):
             return [], _Restriction.NONE
         effect = _Restriction.PARTS if is_possible(check.relation, policy) else _Restriction.ALL
         keys = [ObjectKey(ObjectType.DATA_POLICY, id) for id in sorted(policy.applying or ())]
-        readable = await Asker(self._answer_engines.decisions, permit).having(Can.READ, keys)
+        readable = await self._asker.having(permit, Can.READ, keys)
         names = await self._names(readable)
         return [DataPolicyAnswer(id=key.id, name=names.get(key, "")) for key in keys if key in readable], effect
 

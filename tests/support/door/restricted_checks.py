@@ -16,8 +16,10 @@ BOB = Principal(PrincipalType.USER, world.BOB_ID)
 
 
 def house(judge: People, *bound: BoundPolicy) -> DoorFixture:
-    """Return a house with these policies on the table, which is also found by its id. Alice may read the policies."""
-    judge.holds.setdefault(world.ALICE.id, set()).update((Can.READ, each.policy.id) for each in bound)
+    """Return a house with these policies on the table, which is also found by its id. Alice manages the policies."""
+    judge.holds.setdefault(world.ALICE.id, set()).update(
+        (relation, each.policy.id) for each in bound for relation in (Can.READ, Can.UPDATE)
+    )
     found = fixture(judge, *bound)
     found.resolver.rows[ON] = found.resolver.rows[world.TABLE]
     return found

@@ -75,12 +75,12 @@ async def test_a_bridge_receives_the_filter_the_masks_and_the_columns() -> None:
     assert "email" in mask["expression"]
 
 
-async def test_expressions_are_shown_only_to_engines_and_readers_of_the_policies() -> None:
+async def test_expressions_are_shown_only_to_engines_and_managers_of_the_policies() -> None:
     """A restricted user could otherwise read the literals of the policies that restrict it."""
     judge = People()
     at = house(judge, policy("p", EUROPE), policy("q"))
     about_bob = Check(ON, Can.READ_COLUMNS, BOB, applies_restrictions=True)
-    judge.holds[world.ALICE.id] = {(Can.READ, "q")}
+    judge.holds[world.ALICE.id] = {(Can.READ, "p"), (Can.READ, "q"), (Can.UPDATE, "q")}
     refused = [{"allowed": False, "restricted": True}]
     for check in (FOR_TRINO, about_bob):
         assert await answered(at, check) == refused
@@ -88,8 +88,8 @@ async def test_expressions_are_shown_only_to_engines_and_readers_of_the_policies
     [enforcing] = await answered(at, about_bob, delegated=True)
     assert enforcing["restrictions"]["row-filter"], "the bridge of an enforcing engine"
     judge.lacks = frozenset({Can.ENFORCE})
-    assert await answered(at, about_bob, delegated=True) == refused, "an inspector is no reader of policies"
-    judge.holds[world.ALICE.id] = {(Can.READ, "q"), (Can.SKIP_POLICY, "p")}
+    assert await answered(at, about_bob, delegated=True) == refused, "an inspector is no manager of policies"
+    judge.holds[world.ALICE.id] = {(Can.READ, "q"), (Can.UPDATE, "q"), (Can.SKIP_POLICY, "p")}
     [rest] = await answered(at, FOR_TRINO)
     assert set(rest["restrictions"]) == {"column-masks"}, "a policy that does not apply is not in the expressions"
 
