@@ -184,7 +184,8 @@ async def _assemble(
         warn_of_former_grants(database, fga, stack)
         await start_audit_tasks(settings, trust, metrics, health, stack, tracer)
         start_counting(settings, database, calls, stack)
-    answers = answer_engines(settings, database, fga, reaches, opa, metrics, narrowed)
+    slots = door.hypothetical_checks.slots
+    answers = answer_engines(settings, database, fga, reaches, opa, metrics, narrowed, slots)
     kit = open_kit(settings, metrics, database, reads, door, delivery, server_id, stores, reaches, answers, panel)
     return build_services(settings, metrics, kit, health, identity, refused)
 

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gateway.access.decisions.hypothetical_checks import HypotheticalChecks
 from gateway.access.door.engines import Engines
 from gateway.access.restrictions.column_restrictions import GrantedColumns
 from gateway.access.restrictions.data_restrictions import DataRestrictions
+from gateway.access.shares.fair_slots import FairSlots
+from gateway.access.shares.shares import Lane
 from gateway.assembly.authorizers import Authorizers
 from gateway.assembly.engines import probe_rules
 from gateway.db.engine.database import Database
@@ -32,15 +36,20 @@ def answer_engines(
     opa: OpaDecider,
     metrics: Metrics,
     authorizers: Authorizers,
+    slots: Mapping[Lane, FairSlots],
 ) -> AnswerEngines:
-    """Return the engines behind answers. `authorizers` can only refuse rights that OpenFGA gives, as at the door."""
+    """Return the engines behind answers.
+
+    `authorizers` can only refuse rights that OpenFGA gives, as at the door. `slots` are those of the door's own
+    hypothetical checks.
+    """
     resolver = DatabaseResolver(database, probe_rules=probe_rules(settings.engine_probes))
     plain = FgaRelationships(fga)
     aware = CreationAwareRelationships(plain, plain, PendingCreations(database))
     engines = Engines(authorizers.narrow(aware), opa, metrics)
     columns = GrantedColumns(resolver, engines)
     return AnswerEngines(
-        decisions=HypotheticalChecks(resolver, engines, columns, DataRestrictions(resolver, engines)),
+        decisions=HypotheticalChecks(resolver, engines, columns, DataRestrictions(resolver, engines), slots),
         checks=AnswerChecks(fga, reaches, metrics.answer_disagreed),
         confirmations=Confirmations(fga),
         trace=opa.trace,

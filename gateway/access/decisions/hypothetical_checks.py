@@ -47,15 +47,23 @@ from gateway.obligations.data_policies import AppliesTo, BoundPolicy
 class HypotheticalChecks:
     """Evaluates checks with OpenFGA and OPA, without admitting an operation.
 
-    If an engine cannot answer, each method raises the refusal for an outage.
+    If an engine cannot answer, each method raises the refusal for an outage. `slots` limit the work in progress; all
+    instances of a process share them.
     """
 
-    def __init__(self, resolver: Resolver, engines: Engines, columns: GrantedColumns, data: DataRestrictions) -> None:
+    def __init__(
+        self,
+        resolver: Resolver,
+        engines: Engines,
+        columns: GrantedColumns,
+        data: DataRestrictions,
+        slots: Mapping[Lane, FairSlots] | None = None,
+    ) -> None:
         self._resolver = resolver
         self._engines = engines
         self._columns = columns
         self._data = data
-        self._slots = {
+        self.slots = slots or {
             Lane.USER: FairSlots(AT_ONCE, each=AT_ONCE_EACH),
             Lane.ENGINE: FairSlots(AT_ONCE, each=AT_ONCE),
         }
@@ -145,7 +153,7 @@ class HypotheticalChecks:
 
     def _lane_slot(self, permit: Permit[Operation]) -> Callable[[], AbstractAsyncContextManager[None]]:
         """Return a function whose result is a context manager. Its block occupies one slot of this request's lane."""
-        return partial(self._slots[_lane(permit)].slot, principal_key(permit.actor))
+        return partial(self.slots[_lane(permit)].slot, principal_key(permit.actor))
 
     async def evaluate(
         self,
@@ -198,20 +206,25 @@ class HypotheticalChecks:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
     async def policies(
-        self, permit: Permit[Operation], hypothetical: Sequence[HypotheticalCheck]
+        self,
+        permit: Permit[Operation],
+        hypothetical: Sequence[HypotheticalCheck],
+        *,
+        resolution: Resolution | None = None,
     ) -> list[PolicyAnswer]:
         """Return the policies' part of the decision on each check, in order, with unknown circumstances.
 
-        Call it only if the operation was admitted for these checks.
+        Call it only if the operation was admitted for these checks. `resolution` is as for `evaluate`.
         """
         try:
             return await ask_policies(
                 hypothetical,
                 requester=permit.actor,
                 record=permit.pending_audit.record,
-                resolution=permit.resolution,
+                resolution=permit.resolution if resolution is None else resolution,
                 resolver=self._resolver,
                 engines=self._engines,
+                room=self._lane_slot(permit),
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
@@ -278,6 +291,18 @@ class HypotheticalChecks:
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage
         return [found.get(each) for each in checks]
+
+    async def restricting(
+        self, permit: Permit[Operation], actor: Actor, policies: Mapping[str, AppliesTo]
+    ) -> frozenset[str]:
+        """Return which of these data policies restrict the actor. Call it as `policy_verdicts`."""
+        is_caller = actor == permit.actor
+        try:
+            about = permit.resolution if is_caller else await self._resolver.resolve((), actor)
+            acting = about.acting(actor) if is_caller else actor
+            return await self._data.restricting(acting, policies, about, is_caller=is_caller)
+        except DecisionEngineUnavailable as outage:
+            raise unavailable(permit.operation.is_catalog_mutation()) from outage
 
     async def policy_standing(
         self, operation: Operation, actor: Actor, policies: Mapping[str, AppliesTo], resolution: Resolution

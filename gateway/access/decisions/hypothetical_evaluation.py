@@ -47,8 +47,8 @@ AT_ONCE = 4
 #: Actors evaluated at the same time for one principal. The limit leaves room for other principals.
 AT_ONCE_EACH = 1
 
-#: Actors about which OPA is asked at the same time for one answer. OPA gets the questions of several in one call.
-_POLICIES_AT_ONCE: Final = 16
+#: Actors about which OPA alone is asked in one slot. Each costs one call to OPA, and none to OpenFGA.
+_POLICIES_TOGETHER: Final = 4
 
 #: Catalog actions on a warehouse; the other actions on warehouses are management.
 _OF_CATALOG = frozenset({Can.CREATE_NAMESPACE, Can.GET_CONFIG, Can.LIST_EVERYTHING, Can.LIST_NAMESPACES, Can.USE})
@@ -218,37 +218,34 @@ async def ask_policies(
     resolution: Resolution,
     resolver: Resolver,
     engines: Engines,
+    room: Callable[[], AbstractAsyncContextManager[None]],
 ) -> list[PolicyAnswer]:
     """Return OPA's answer to each check, in order, with unknown circumstances.
 
-    Checks of several actors are sent together. Raises DecisionEngineUnavailable if an answer is missing.
+    The checks of one actor are one request to OPA. The requests of `_POLICIES_TOGETHER` actors take one slot of `room`.
+    Raises DecisionEngineUnavailable if an answer is missing.
     """
-    slots = asyncio.Semaphore(_POLICIES_AT_ONCE)
-
-    async def about(actor: Actor, some: Sequence[HypotheticalCheck]) -> tuple[PolicyAnswer, ...]:
-        async with slots:
-            known = await resolver.resolve((), actor)
-            request = _policy_request(
-                some, actor, known.caller_roles, record, resolution, UNKNOWN, is_caller=actor == requester
-            )
-            return await engines.allowed(request)
-
-    indexes: dict[Actor, list[int]] = {}
+    found: dict[int, PolicyAnswer] = {}
+    of_actor: dict[Actor, list[int]] = {}
     for index, each in enumerate(hypothetical):
-        indexes.setdefault(each.actor, []).append(index)
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = {
-                actor: group.create_task(about(actor, [hypothetical[index] for index in some]))
-                for actor, some in indexes.items()
-            }
-    except ExceptionGroup as failed:
-        raise first_of(failed) from None
-    found = {
-        index: answer
-        for actor, some in indexes.items()
-        for index, answer in zip(some, tasks[actor].result(), strict=True)
-    }
+        of_actor.setdefault(each.actor, []).append(index)
+
+    async def about(actor: Actor, indexes: Sequence[int]) -> None:
+        known = await resolver.resolve((), actor)
+        some = [hypothetical[index] for index in indexes]
+        request = _policy_request(
+            some, actor, known.caller_roles, record, resolution, UNKNOWN, is_caller=actor == requester
+        )
+        found.update(zip(indexes, await engines.allowed(request), strict=True))
+
+    actors = list(of_actor.items())
+    for first in range(0, len(actors), _POLICIES_TOGETHER):
+        try:
+            async with room(), asyncio.TaskGroup() as group:
+                for actor, indexes in actors[first : first + _POLICIES_TOGETHER]:
+                    group.create_task(about(actor, indexes))
+        except ExceptionGroup as failed:
+            raise first_of(failed) from None
     return [found[index] for index in range(len(hypothetical))]
 
 

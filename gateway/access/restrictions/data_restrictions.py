@@ -185,12 +185,23 @@ class DataRestrictions:
         if actor.kind is ActorKind.SYSTEM:
             return PolicyStanding(frozenset(), frozenset(policies))
         acting = resolution.acting(actor)
-        _, applying = await self._restricting(acting, policies, resolution, is_caller=True)
+        restricting = await self.restricting(acting, policies, resolution, is_caller=True)
         questions = [Question(Can.BIND, _key(id)) for id in policies]
         answers = await self._engines.check(acting, questions, resolution.now, pin_of(resolution))
         managed = frozenset(id for id, yes in zip(policies, answers, strict=True) if yes)
-        proven = acting.subject_proven and acting.asked_by is None
-        return PolicyStanding(applying if proven else frozenset(policies), managed)
+        return PolicyStanding(restricting, managed)
+
+    async def restricting(
+        self, acting: Actor, policies: Mapping[str, AppliesTo], resolution: Resolution, *, is_caller: bool
+    ) -> frozenset[str]:
+        """Return which of these data policies restrict the actor that `resolution` is about.
+
+        If an engine only asserted the actor, all of them do. Raises DecisionEngineUnavailable.
+        """
+        if acting.asked_by is not None or not acting.subject_proven:
+            return frozenset(policies)
+        _, applying = await self._restricting(acting, policies, resolution, is_caller=is_caller)
+        return applying
 
     async def _applying(
         self, acting: Actor, bound: Mapping[UUID, Sequence[BoundPolicy]], resolution: Resolution, *, is_caller: bool

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -19,6 +20,7 @@ from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import Resolution
 from gateway.access.operations.checks import BatchCheck, Check
 from gateway.access.ports import Pin, Question
+from gateway.access.shares.shares import Lane, principal_key
 from gateway.access.tuples import Principal, PrincipalType
 from tests.support.door import world
 from tests.support.door.world import DoorFixture, TableResolver, request_context
@@ -179,3 +181,28 @@ async def test_a_role_is_checked_as_a_user_with_that_role_assumed() -> None:
     await door_fixture.door.hypothetical_checks.evaluate(permit, [HypotheticalCheck(role, Can.DROP, ON)])
     (requested,) = door_fixture.rules.calls
     assert (requested.actor.kind, requested.actor.id, requested.actor.assumed_role) == ("role", "", str(world.ROLE_ID))
+
+
+async def test_policies_of_many_actors_wait_for_the_slots_of_other_checks() -> None:
+    door_fixture, running, most = DoorFixture(), 0, 0
+    allowing = door_fixture.rules.decide
+
+    async def decide(request: PolicyRequest) -> tuple[PolicyAnswer, ...]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= 1
+        return await allowing(request)
+
+    permit = await door_fixture.door.admit(request_context(), BatchCheck((Check(ON, Can.DROP),)))
+    door_fixture.rules.decide = decide  # type: ignore[method-assign]  # counts the concurrent calls
+    checks = door_fixture.door.hypothetical_checks
+    many = [HypotheticalCheck(Actor.user(f"oidc~{number}"), Can.DROP, ON) for number in range(20)]
+    async with checks.slots[Lane.USER].slot(principal_key(permit.actor)):
+        waiting = asyncio.create_task(checks.policies(permit, many))
+        await asyncio.sleep(0.01)
+        assert most == 0
+    assert [each.allow for each in await waiting] == [True] * len(many)
+    await asyncio.gather(*(checks.policies(permit, many) for _ in range(3)))
+    assert most == 4
