@@ -87,11 +87,7 @@ class MappedType:
 
     def reference_of(self, id: str, warehouse_id: UUID | None) -> Ref:
         """Return the reference to the object whose row has this id. Raises LookupError if there is none."""
-        whole = id if warehouse_id is None or self.type is ObjectType.WAREHOUSE else f"{warehouse_id}/{id}"
-        found = _reference(self.type, whole)
-        if found is None:
-            raise LookupError(f"no reference to a {self.type} has the id {whole}")
-        return found
+        return reference_by_id(self.type, id, warehouse_id)
 
     def id_of(self, id: str, warehouse_id: UUID | None, name: str) -> str:
         """Return the id in responses of the object whose row has this id and name. `reference` reads it."""
@@ -100,6 +96,18 @@ class MappedType:
         if warehouse_id is None or self.type is ObjectType.WAREHOUSE:
             return id
         return f"{warehouse_id}/{id}"
+
+
+def reference_by_id(type: ObjectType, id: str, warehouse_id: UUID | None) -> Ref:
+    """Return the reference to the object whose row has this id, in a warehouse if it is in one.
+
+    Raises LookupError for an object without reference, such as a column.
+    """
+    whole = id if warehouse_id is None or type is ObjectType.WAREHOUSE else f"{warehouse_id}/{id}"
+    found = None if type not in MAPPED_TYPES else _reference(type, SERVER_ID if type is ObjectType.SERVER else whole)
+    if found is None:
+        raise LookupError(f"no reference to a {type} has the id {whole}")
+    return found
 
 
 def own_type(type: ObjectType) -> MappedType:

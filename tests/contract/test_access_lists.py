@@ -16,6 +16,7 @@ from tests.support.stack.access_lists import (
     row_of,
     what_can,
 )
+from tests.support.stack.bound_policies import MASK, bind
 from tests.support.stack.role_policies import contractors, make_role, put_in
 from tests.support.stack.world import Table, World
 
@@ -129,3 +130,56 @@ def test_row_names_the_guardrail_that_would_deny(world: World, table: Table) -> 
         rows = all_rows(world.admin, in_table(world, table), "read_data")
     assert row_of(rows, user=held.id)["limits"]["denied"]
     assert "limits" not in row_of(rows, user=free.id)
+
+
+def test_held_actions_name_the_guardrail_that_would_deny(world: World, table: Table) -> None:
+    held, role = world.stranger(), make_role(world)
+    put_in(world, role, "user", held.id)
+    grant(world, "select", "table", table.uuid, user=held.id)
+    about = {"principal": {"user": held.id}, "object": in_table(world, table)}
+    (free,) = what_can(world.admin, **about)
+    assert "limits" not in free
+    with contractors(world, role):
+        (row,) = what_can(world.admin, **about)
+    denied = {action for each in row["limits"] if each["denied"] for action in each["actions"]}
+    assert "read_data" in denied
+    assert denied <= actions_on([row], type="table")
+    assert {**row, "limits": []} == {**free, "limits": []}
+
+
+def test_held_actions_name_data_policies_on_the_table_and_count_restricted_tables(world: World) -> None:
+    reader, namespace = world.stranger(), world.namespace()
+    open_, masked = world.table(namespace), world.table(namespace)
+    place = world.namespace_id(namespace)
+    grant(world, "select", "namespace", place, user=reader.id)
+    grant(world, "modify", "table", masked.uuid, user=reader.id)
+    about = {"principal": {"user": reader.id}, "object": {"namespace": {"namespace-id": place}}}
+    assert not any("restricted-tables" in row or "limits" in row for row in what_can(world.admin, **about))
+    policy = bind(world, MASK | {"columns": [{"name": "id"}]}, "table", masked.uuid)
+    try:
+        rows = what_can(world.admin, **about)
+        (inside,) = [row for row in rows if row["resource"]["type"] == "table"]
+        assert any(each["restricted"] and "read_data" in each["actions"] for each in inside["limits"])
+        (whole,) = [row for row in rows if row["resource"]["type"] == "namespace"]
+        assert whole["restricted-tables"] == {"count": 1}
+        assert open_.uuid != masked.uuid
+        world.sql("update data_policies set applies_to = 'subjects' where id = $1::uuid", policy)
+        world.sql("update warehouses set data_policy_revision = gen_random_uuid() where id = $1::uuid", world.warehouse)
+        assert not any("restricted-tables" in row or "limits" in row for row in what_can(world.admin, **about))
+    finally:
+        world.remove_policies()
+
+
+def test_grant_just_made_is_in_the_next_answers(world: World, table: Table) -> None:
+    for _ in range(3):
+        reader = world.stranger()
+        before = ask(world.admin, in_table(world, table), "read_data").json()
+        grant(world, "select", "table", table.uuid, user=reader.id)
+        after = ask(world.admin, in_table(world, table), "read_data").json()
+        row_of(after["rows"], user=reader.id)
+        assert datetime.fromisoformat(after["as-of"]) > datetime.fromisoformat(before["as-of"])
+        (held,) = what_can(reader, object=in_table(world, table))
+        assert "read_data" in actions_on([held], type="table")
+        world.revoke("select", reader, "table", table.uuid)
+        rows = all_rows(world.admin, in_table(world, table), "read_data")
+        assert {"user": reader.id} not in [each["principal"] for each in rows]

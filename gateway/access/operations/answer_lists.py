@@ -169,6 +169,22 @@ class RowLimits(Answer, frozen=True, omit_defaults=True):
     restricted: bool = False
 
 
+class LimitedActions(RowLimits, frozen=True, omit_defaults=True, kw_only=True):
+    """Actions with the same limits: names without `can_`, in alphabetical order."""
+
+    actions: list[str]
+
+
+class RestrictedTables(Answer, frozen=True, omit_defaults=True):
+    """The number of tables and generic tables in an object to which data policies apply that restrict the principal.
+
+    With `at-least`, there may be more.
+    """
+
+    count: int
+    at_least: bool = False
+
+
 class WhoCanRow(AnswerRow, frozen=True, omit_defaults=True, kw_only=True):
     """A principal that may take the action. `resource` is the highest object at which the reason lies, absent if the
     caller may not read the reason. A role can be expanded. `limits` is absent if nothing limits the right.
@@ -186,7 +202,8 @@ class AccessAnswer(Answer, frozen=True, omit_defaults=True, kw_only=True):
     `as-of` is the time of the answer by the database's clock. `staleness-seconds` is the age of its facts at that time:
     0, because they are read on the primary database. `revision` is that of the server's rights, `warehouse-revision`
     that of the rights in the object's warehouse, `model-id` that of the relationship model. `token-groups-known` is
-    false, because only a token states the roles that a user has by groups.
+    false, because only a token states the roles that a user has by groups. `circumstances-known` is false, because no
+    request is sent: guardrails that read circumstances can decide otherwise.
     """
 
     as_of: datetime
@@ -195,17 +212,14 @@ class AccessAnswer(Answer, frozen=True, omit_defaults=True, kw_only=True):
     model_id: str
     staleness_seconds: int
     token_groups_known: bool
+    circumstances_known: bool
     next_page_token: str | None = None
 
 
 class WhoCanAnswer(AccessAnswer, frozen=True, kw_only=True):
-    """Response of `POST /access/who-can`: roles first, each kind in the order of the ids.
-
-    `circumstances-known` is false, because no request is sent: guardrails that read circumstances can decide otherwise.
-    """
+    """Response of `POST /access/who-can`: roles first, each kind in the order of the ids."""
 
     rows: list[WhoCanRow]
-    circumstances_known: bool
 
 
 class HeldActions(AnswerRow, frozen=True, kw_only=True, omit_defaults=True):
@@ -216,7 +230,8 @@ class HeldActions(AnswerRow, frozen=True, kw_only=True, omit_defaults=True):
 
 class WhatCanRow(Answer, frozen=True, kw_only=True, omit_defaults=True):
     """An object and all actions that the principal may take on it. `contents` are the actions on every object in it,
-    by type.
+    by type. `limits` are those of actions on the object itself; actions without limits are left out.
+    `restricted-tables` limits actions on the data of `contents`.
 
     Objects in it have a row of their own only if the actions on them differ from `contents`.
     """
@@ -224,6 +239,8 @@ class WhatCanRow(Answer, frozen=True, kw_only=True, omit_defaults=True):
     resource: GrantedOn
     held: list[HeldActions]
     contents: dict[str, list[str]] = {}
+    limits: list[LimitedActions] = []
+    restricted_tables: RestrictedTables | None = None
 
 
 class WhatCanAnswer(AccessAnswer, frozen=True, kw_only=True):

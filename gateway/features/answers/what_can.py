@@ -7,10 +7,14 @@ The rows are computed from the recorded grants, and OpenFGA confirms them before
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from uuid import UUID
 
+import msgspec
+
+from gateway.access.authzen_mapping import reference_by_id
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import CannotInspectPermissions
-from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import ObjectKey, ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedNamespace, warehouse_of
 from gateway.access.nouns.server import ServerRef
@@ -22,18 +26,20 @@ from gateway.access.operations.answer_lists import (
     WhatCanAnswer,
     WhatCanRow,
 )
-from gateway.access.principals import own_principal
+from gateway.access.principals import actor_of, own_principal
 from gateway.db.answers.held_objects import HeldObject, Place, held_objects
 from gateway.db.answers.path_grants import Sought, held_grants, snapshot
 from gateway.db.engine.database import Connection
 from gateway.db.tuples.held_tuples import structure_above
 from gateway.features.answers.confirmation import Confirming, Unconfirmed, deciding
+from gateway.features.answers.limits import limited_actions, restricted_contents
 from gateway.features.answers.listed_objects import AskedPrincipal, ObjectListing, Readable
 from gateway.features.answers.listed_principals import distances
 from gateway.features.answers.reasons import facts_of, objects_of
 from gateway.features.grants.grant_lists import resource_of, whereabouts
+from gateway.features.grants.partial_checks import CONCERNS_DATA
 from gateway.features.paging import place_of, unpacked, visible_page
-from gateway.fga.held_actions import flags_matter
+from gateway.fga.held_actions import HeldOn, flags_matter
 
 
 class WhatCanLists(Confirming):
@@ -76,6 +82,7 @@ class WhatCanLists(Confirming):
                     page_size=min(operation.page_size or DEFAULT_OBJECTS, MAX_OBJECTS),
                 )
                 rows = await _described(connection, listing, page)
+        rows = await self._limited(permit, rows, [listing.rows[each.key].held for each in page], page)
         warehouse = None if operation.on is None else warehouse_of(permit.resolution.get(operation.on))
         answer = WhatCanAnswer(
             rows=rows,
@@ -85,10 +92,33 @@ class WhatCanLists(Confirming):
             model_id=model.id,
             staleness_seconds=0,
             token_groups_known=own and permit.actor.groups_known,
+            circumstances_known=False,
             next_page_token=token,
         )
         objects = [each.key for each in page]
         return answer, Unconfirmed(moment.now, listing.checks, [True] * len(listing.checks), objects)
+
+    async def _limited(
+        self, permit: Permit[WhatCan], rows: Sequence[WhatCanRow], held: Sequence[HeldOn], page: Sequence[HeldObject]
+    ) -> list[WhatCanRow]:
+        """Return the rows with what limits the actions on their objects and on the data of their contents."""
+        principal, decisions = permit.operation.principal, self._answer_engines.decisions
+        actor = permit.actor if principal is None else actor_of(principal)
+        refs = [_reference(each.key, row) for each, row in zip(page, rows, strict=True)]
+        actions = {ref: each.actions for ref, each in zip(refs, held, strict=True) if ref is not None}
+        limits = await limited_actions(decisions, permit, actor, actions)
+        with_data = [
+            each.key
+            for each, on in zip(page, held, strict=True)
+            if any(not CONCERNS_DATA.isdisjoint(some) for some in on.contents.values())
+        ]
+        restricted = await restricted_contents(decisions, permit, self._database, actor, with_data)
+        return [
+            msgspec.structs.replace(
+                row, limits=[] if ref is None else limits[ref], restricted_tables=restricted.get(each.key)
+            )
+            for row, ref, each in zip(rows, refs, page, strict=True)
+        ]
 
     async def _readable(
         self, permit: Permit[WhatCan], connection: Connection, asked: AskedPrincipal, root: ObjectKey
@@ -166,6 +196,14 @@ async def _described(connection: Connection, listing: ObjectListing, page: Seque
         )
         for key, row in found.items()
     ]
+
+
+def _reference(key: ObjectKey, row: WhatCanRow) -> Ref | None:
+    """Return the reference to the object of a row; None for a column, which guardrails do not know."""
+    warehouse = row.resource.warehouse_id
+    if key.type is ObjectType.COLUMN:
+        return None
+    return reference_by_id(key.type, key.id, None if warehouse is None else UUID(warehouse))
 
 
 def _names(actions: Iterable[Can]) -> list[str]:
