@@ -81,7 +81,7 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         error_answer = not_supported(request.scope["path"]) or error_answer
     error_id = str(uuid7())
     if error_answer.denial_id is not None:
-        error_answer = _with_link(request, error_answer)
+        error_answer = _with_link(request.app.state.services, error_answer)
     if error_answer.code >= 500 and error_answer.code != 501:
         _log.error("request.failed", error_id=error_id, error_type=error_answer.type, exc_info=error)
     else:
@@ -98,11 +98,13 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     )
 
 
-def _with_link(request: Request[Any, Any, Any], error: CatalogError) -> CatalogError:
-    """Add the address of the page with the reason to the message. Engines show their users nothing but the message."""
-    services: Services = request.app.state.services
-    base = services.base_uri or str(request.base_url).rstrip("/")
-    error.message = f"{error.message} Reason, and request for access: {base}/ui?denial={error.denial_id}"
+def _with_link(services: Services, error: CatalogError) -> CatalogError:
+    """Add the address of the page with the reason to the message. Engines show their users nothing but the message.
+
+    Without an address in the settings it is the path alone: the request could name the address of another server.
+    """
+    page = f"{(services.base_uri or '').rstrip('/')}/ui?denial={error.denial_id}"
+    error.message = f"{error.message} Reason, and request for access: {page}"
     return error
 
 

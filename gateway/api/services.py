@@ -50,7 +50,7 @@ class Services:
     """The largest number of views in `referenced-by`."""
     default_project_id: str | None
     base_uri: str | None
-    """The address of the gateway for its users; None if it is that of the request."""
+    """The address of the gateway for its users; None if the settings have none."""
     limits: Limits
     known_callers: set[str]
     """Cached ids of callers with a user record; bounded by `gateway.features.principals.routes.register_caller`."""
