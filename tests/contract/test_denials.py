@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from tests.support.stack.assumed_roles import acting
 from tests.support.stack.grants import give, strangers  # noqa: F401 - a fixture
+from tests.support.stack.roles import ROLE, add, make
 from tests.support.stack.world import Person, Table, World, error_of, error_triple, send_until_decided
 
 DENIALS = "/management/v1/access/denials"
@@ -18,10 +21,11 @@ REQUESTS = "/management/v1/access/requests"
 pytestmark = pytest.mark.usefixtures("strangers")
 
 
-def refused(world: World, by: Person, table: Table) -> str:
+def refused(world: World, by: Person, table: Table, headers: Mapping[str, str] | None = None) -> str:
     """Drop a visible table without the right; return the id of the denial in the message."""
-    give(world, "table", table.uuid, "describe", {"user": by.id})
-    answer = send_until_decided(lambda: by.delete(table.path), unless=403)
+    if headers is None:
+        give(world, "table", table.uuid, "describe", {"user": by.id})
+    answer = send_until_decided(lambda: by.delete(table.path, headers=headers or {}), unless=403)
     assert answer.status_code == 403, answer.text
     message = error_of(answer)["message"]
     assert "it needs `can_drop` on the table" in message
@@ -56,6 +60,41 @@ def test_for_all_other_callers_the_denial_does_not_exist(world: World, ns: str) 
         status, type, message = error_triple(person.get(f"{DENIALS}/{unused}"))
         assert (status, type) == (404, "DenialNotFound")
         assert error_triple(other) == (status, type, message.replace(unused, id))
+
+
+@pytest.fixture
+def role(world: World, ns: str) -> Iterator[dict[str, Any]]:
+    """Return a role with bob as member."""
+    role = make(world)
+    assert add(world, role, "user", world.bob.id).status_code == 204
+    yield role
+    assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
+
+
+def test_a_member_opens_the_denial_of_its_role_without_the_header(world: World, ns: str, role: dict[str, Any]) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "describe", {"role": role["id"]})
+    id = refused(world, world.bob, table, acting(role))
+    for headers in (acting(role), {}):
+        found = world.bob.get(f"{DENIALS}/{id}", headers=headers)
+        assert found.status_code == 200, found.text
+        explanation = found.json()["explanation"]
+        assert (explanation["decision"], explanation["principal"]["id"]) == ("denied", role["id"])
+
+
+def test_only_the_refused_member_opens_the_denial_of_a_role(world: World, ns: str, role: dict[str, Any]) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "describe", {"role": role["id"]})
+    id = refused(world, world.bob, table, acting(role))
+    other = world.stranger()
+    assert add(world, role, "user", other.id).status_code == 204
+    assert other.get(table.path).status_code == 200, "another member sees the table"
+    assert error_triple(other.get(f"{DENIALS}/{id}"))[:2] == (404, "DenialNotFound")
+    # A former member has no right to know what the role may do, also if it still sees the table.
+    give(world, "table", table.uuid, "describe", {"user": world.bob.id})
+    assert world.admin.delete(f"{ROLE}/{role['id']}/members/user/{world.bob.id}").status_code == 204
+    assert world.bob.get(table.path).status_code == 200
+    assert error_triple(world.bob.get(f"{DENIALS}/{id}"))[:2] == (404, "DenialNotFound")
 
 
 def test_a_hidden_object_gives_no_denial(world: World, ns: str) -> None:

@@ -37,6 +37,10 @@ class Explaining(Operation, abstract=True):
     def demands(self) -> tuple[Demand, ...]:
         if self.check.principal is not None:
             return (Demand(Can.READ_ASSIGNMENTS, self.check.on),)
+        return self._demands_of_own()
+
+    def _demands_of_own(self) -> tuple[Demand, ...]:
+        """Return the demands of a question about the caller's own rights."""
         visible_by = VISIBLE_BY.get(self.check.on.type)
         return () if visible_by is None else (Demand(visible_by, self.check.on, alternative=Can.READ_ASSIGNMENTS),)
 
@@ -87,11 +91,18 @@ class RefusedRequest:
 
 @dataclass(frozen=True)
 class ExplainDenial(Explaining, ReadOperation):
-    """Explain the decision that a refused request would get now."""
+    """Explain the decision that a refused request would get now.
+
+    `is_own` is true if the caller sent that request, as a role that it has: the question is about its own rights.
+    """
 
     endpoint: ClassVar[str] = _DENIAL
     open_to: ClassVar[PublicAudience] = _OPEN_TO_SELF
     refused: RefusedRequest
+    is_own: bool = False
+
+    def demands(self) -> tuple[Demand, ...]:
+        return self._demands_of_own() if self.is_own else super().demands()
 
 
 @dataclass(frozen=True)

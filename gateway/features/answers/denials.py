@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
@@ -44,16 +45,16 @@ class Denials(UseCases):
                 record = await denial(connection, id)
             if record is not None:
                 break
-        found = None if record is None else _found(record, permit.actor)
+        found = None if record is None else _found(record, permit.actor, permit.resolution.caller_roles)
         if found is None:
             raise denial_not_found(id)
         return found
 
 
-def _found(record: AuditRecord, caller: Actor) -> ExplainDenial | None:
+def _found(record: AuditRecord, caller: Actor, roles: Collection[str]) -> ExplainDenial | None:
     """Return the explanation of the refusal in a record; None if nothing was refused on an object that the caller saw.
 
-    A record of an owner below a view belongs to no caller.
+    `roles` are those of the caller. A record of an owner below a view belongs to no caller.
     """
     decision = next((each for each in record.decisions if each.refused is not None), None)
     principal = _principal(record)
@@ -66,7 +67,9 @@ def _found(record: AuditRecord, caller: Actor) -> ExplainDenial | None:
     except BadRequestException:
         return None  # an object whose rights cannot be checked, such as a tag
     check = replace(check, principal=other_principal(principal, caller))
-    return ExplainDenial(check, RefusedRequest(record.id, record.at, decision.operation))
+    assumed = record.actor.assumed_role
+    is_own = assumed in roles and record.actor.id == caller.id and caller.assumed_role is None
+    return ExplainDenial(check, RefusedRequest(record.id, record.at, decision.operation), is_own)
 
 
 def _principal(record: AuditRecord) -> Principal | None:
