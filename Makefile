@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements/development.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-repository test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long mutants
+.PHONY: help setup demo up test test-repository test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long test-worlds mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -100,6 +100,9 @@ policy-agreement-long: setup ## Compare a million random filters and masks of ea
 
 reference-agreement-long: setup ## Compare 10,000 random commits and 2,000 views and documents with the Java library, in minutes: needs Java 17 or 21
 	$(BIN)/python -m tests.reference_judge.run $(if $(SEED),--seed $(SEED))
+
+test-worlds: setup ## Compare the reasons of decisions in 100,000 random worlds with OpenFGA and with brute force: needs an hour
+	$(BIN)/python -m tests.provenance_run $(if $(WORLDS),--total $(WORLDS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 mutants: setup ## Count how many of 300 mutants of gateway/ the tests without a stack kill: needs an hour
 	$(BIN)/python -m tests.mutants $(or $(NAME),now) --anew $(if $(ROOT),--root $(ROOT)) $(if $(SEED),--seed $(SEED))

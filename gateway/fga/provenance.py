@@ -77,6 +77,8 @@ class _Provenance(Walk[Ways]):
         super().__init__(model, [*tuples, *(candidates or ())], user, now)
         self._candidates = candidates
         self.was_cut = False
+        # The tuples of which a further one could take the result away.
+        self.excluded: set[HeldTuple] = set()
 
     def _recurring(self) -> Ways:
         return Ways((), (_NOTHING,))
@@ -105,6 +107,7 @@ class _Provenance(Walk[Ways]):
 
     def _without(self, base: Mapping[str, Any], subtract: Mapping[str, Any], node: Node) -> Ways:
         of, without = self._rule(base, node), self._rule(subtract, node)
+        self.excluded.update(*(way.facts for way in (*without.yes, *without.no)))
         return Ways(self._joined([of.yes, without.no]), self._smallest([*of.no, *without.yes]))
 
     def _joined(self, sides: Sequence[tuple[Way, ...]]) -> tuple[Way, ...]:
@@ -147,10 +150,12 @@ def witnesses_of(
     """
     provenance = _Provenance(model, tuples, user, now)
     ways = provenance.value(relation, object).yes
+    # A way that was compared with dropped ones only may contain more than it needs. So may one with a fact that an
+    # exclusion names: two ways, with the fact and without it, can have a smaller one in common.
+    is_minimal = not provenance.was_cut and all(provenance.excluded.isdisjoint(way.facts) for way in ways)
     found: dict[frozenset[HeldTuple], Witness] = {}
     for way in ways:
-        # A way that was compared with dropped ones only may contain more than it needs.
-        facts = minimal(model, way.facts, user, now, relation, object) if provenance.was_cut else way.facts
+        facts = way.facts if is_minimal else _minimal(model, way.facts, tuples, user, now, relation, object)
         ends = [each.until for each in facts if each.until is not None]
         found.setdefault(facts, Witness(facts, way.absent, min(ends, default=None)))
     return sorted(found.values(), key=lambda each: (len(each.facts), _order(Way(each.facts, *_NOTHING[1:])))), (
@@ -158,14 +163,25 @@ def witnesses_of(
     )
 
 
-def minimal(
-    model: ModelRules, facts: Iterable[HeldTuple], user: str, now: datetime, relation: str, object: str
+def _minimal(
+    model: ModelRules,
+    facts: Iterable[HeldTuple],
+    world: Iterable[HeldTuple],
+    user: str,
+    now: datetime,
+    relation: str,
+    object: str,
 ) -> frozenset[HeldTuple]:
-    """Return a subset of `facts` that gives the relation and of which no single fact can be left out."""
+    """Return a subset of `facts` that gives the relation whatever else of the `world` exists, and of which no fact can
+    be left out.
+    """
     left = sorted(facts, key=lambda each: (each.object, each.relation, each.user))
     for fact in list(left):
         fewer = [each for each in left if each != fact]
-        if Evaluation(model, fewer, user, now).holds(relation, object):
+        if not Evaluation(model, fewer, user, now).holds(relation, object):
+            continue
+        further = frozenset(world).difference(fewer)
+        if not _Provenance(model, fewer, user, now, further).value(relation, object).no:
             left = fewer
     return frozenset(left)
 

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from hypothesis import strategies as st
 
 from gateway.fga.evaluation import HeldTuple
+from tests.support.model_edits import Edited, above, computed
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 SOON, LATER = NOW + timedelta(hours=1), NOW + timedelta(hours=2)
@@ -41,3 +45,42 @@ RELATIONS = [
 MOST = 7
 
 worlds = st.lists(st.sampled_from(POOL), max_size=MOST, unique_by=lambda each: each[:3])
+
+
+def random_world(rnd: random.Random) -> list[HeldTuple]:
+    """Return at most `MOST` tuples of the pool, each user once for a relation on an object."""
+    drawn = rnd.sample(POOL, rnd.randint(0, MOST))
+    return list({each[:3]: each for each in drawn}.values())
+
+
+#: The relations of the table that rules of a random variant combine. None of them follows from one in `RELATIONS`.
+_TERMS = [
+    "ownership", "select", "pass_grants", "manage_grants", "modify", "describe", "selects", "modifies", "describes",
+    "manages_grants", "secures",
+]  # fmt: skip
+#: The relations of containers that a rule of a random variant can refer to.
+_ABOVE = ["ownership", "selects", "modifies", "describes", "manages_grants", "secures"]
+_FLAGS = above("managed_access_inheritance")
+
+
+def random_variant(rnd: random.Random, *, excludes_grants: bool) -> Mapping[str, Any]:
+    """Return the shipped model with other, random rules for the relations that the worlds ask about.
+
+    In the shipped model, exclusions name flags only. With `excludes_grants` they name grants too, also in each other.
+    """
+    edited = Edited()
+    for relation in RELATIONS[:-1]:
+        edited.rule("table", relation, _random_rule(rnd, 3, excludes_grants=excludes_grants))
+    return edited.model
+
+
+def _random_rule(rnd: random.Random, depth: int, *, excludes_grants: bool) -> dict[str, Any]:
+    def part() -> dict[str, Any]:
+        return _random_rule(rnd, depth - 1, excludes_grants=excludes_grants)
+
+    kind = rnd.choice(["union", "intersection", "difference", "computed"]) if depth else "computed"
+    if kind == "computed":
+        return above(rnd.choice(_ABOVE)) if rnd.random() < 0.3 else computed(rnd.choice(_TERMS))
+    if kind == "difference":
+        return {"difference": {"base": part(), "subtract": part() if excludes_grants else _FLAGS}}
+    return {kind: {"child": [part() for _ in range(rnd.randint(2, 3))]}}

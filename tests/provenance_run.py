@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The long comparison of witnesses and repairs with brute force and with OpenFGA: `python -m tests.provenance_run`.
+
+Half of the worlds use the shipped model, the others random variants of it. World `n` of a seed is the same in every
+run; a variant that OpenFGA rejects is replaced. The result is kept in `tests/results/provenance.json`. A run that finds
+a difference ends with an error, which names the world, and writes no result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from gateway.access.dependency_errors import DecisionEngineUnavailable
+from gateway.fga.confirmation import to_contextual
+from gateway.fga.evaluation import ModelRules
+from gateway.fga.model import push_model
+from gateway.fga.relationships import CURRENT_TIME, rfc3339
+from gateway.fga.wire import BatchAnswer, decoded
+from tests.support.rows.naive import the_model
+from tests.support.rows.provenance_checks import (
+    TABLE,
+    Expected,
+    all_repairs,
+    all_witnesses,
+    expectations,
+    offered_in,
+    reasons_of,
+)
+from tests.support.rows.provenance_worlds import ALICE, EDGES, NOW, RELATIONS, random_variant, random_world
+from tests.support.servers.openfga_server import KEY, openfga_in_memory
+
+RESULT = Path(__file__).with_name("results") / "provenance.json"
+#: Worlds of one model. Every second model is the shipped one.
+WORLDS_OF_A_MODEL = 250
+_AT_ONCE = 25
+_CHECKS_OF_A_BATCH = 50
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A model, and its id in OpenFGA; None without OpenFGA."""
+
+    name: str
+    model: Mapping[str, Any]
+    excludes_grants: bool
+    id: str | None
+
+    @cached_property
+    def rules(self) -> ModelRules:
+        return ModelRules(self.model)
+
+
+class _OpenFga:
+    """Asks OpenFGA about sets of tuples, each sent as contextual tuples to a store without any."""
+
+    def __init__(self, endpoint: str, session: aiohttp.ClientSession) -> None:
+        self._endpoint, self._session = endpoint, session
+        self._store = ""
+
+    async def write(self, model: Mapping[str, Any]) -> str:
+        """Write a model and return its id. Raises DecisionEngineUnavailable if OpenFGA rejects it."""
+        written = await push_model(self._endpoint, KEY, "provenance", compiled=model)
+        self._store = written.store_id
+        return written.model_id
+
+    async def differences(self, model_id: str, relation: str, expected: Sequence[Expected]) -> list[Expected]:
+        """Return the sets of tuples for which OpenFGA's answer is another one than expected."""
+        found: list[Expected] = []
+        for first in range(0, len(expected), _CHECKS_OF_A_BATCH):
+            some = expected[first : first + _CHECKS_OF_A_BATCH]
+            checks = [_check(each, relation, number) for number, each in enumerate(some)]
+            body = {"authorization_model_id": model_id, "checks": checks}
+            url = f"{self._endpoint}/stores/{self._store}/batch-check"
+            async with self._session.post(url, json=body, headers={"Authorization": f"Bearer {KEY}"}) as response:
+                assert response.status == 200, await response.text()
+                answers = decoded(await response.read(), BatchAnswer).result
+            found += [each for number, each in enumerate(some) if answers[str(number)].allowed is not each.holds]
+        return found
+
+
+def _check(expected: Expected, relation: str, number: int) -> dict[str, Any]:
+    tuples = [_wire(each) for each in map(to_contextual, expected.tuples)]
+    return {
+        "tuple_key": {"user": ALICE, "relation": relation, "object": TABLE},
+        "contextual_tuples": {"tuple_keys": tuples},
+        "context": {CURRENT_TIME: rfc3339(NOW)},
+        "correlation_id": str(number),
+    }
+
+
+def _wire(each: Any) -> dict[str, Any]:
+    key = {"user": each.user, "relation": each.relation, "object": each.object}
+    if each.condition is None:
+        return key
+    return {**key, "condition": {"name": each.condition.name, "context": each.condition.context}}
+
+
+def _compared(of: _Model, seed: str, counts: Counter[str]) -> tuple[str, str, list[Expected]]:
+    """Compare the reasons in one random world with brute force. Raises AssertionError.
+
+    Returns (the world as text, its relation, what an engine must answer).
+    """
+    rnd = random.Random(seed)
+    world, relation = random_world(rnd), rnd.choice(RELATIONS)
+    offered = offered_in(world, random_world(rnd))
+    reasons = reasons_of(of.rules, world, offered, relation)
+    about = f"world {seed!r}, model {of.name}, {relation}: {world}, candidates {offered}"
+    if not reasons.was_cut:
+        bare = {each - set(EDGES) for each in reasons.witnesses}
+        by_force = all_witnesses(of.model, world, relation)
+        # With exclusions of grants, each witness is minimal, but not each minimal set is found.
+        assert bare <= by_force and bool(bare) is bool(by_force), f"other witnesses by brute force: {about}"
+        assert bare == by_force or of.excludes_grants, f"fewer witnesses than by brute force: {about}"
+        if not reasons.witnesses:
+            effective = all_repairs(of.model, world, offered, relation)
+            assert set(reasons.repairs) == effective, f"other repairs by brute force: {about}"
+    counts.update({
+        "worlds": 1,
+        "worlds of the shipped model": of.name == "shipped",
+        "witnesses": len(reasons.witnesses),
+        "repairs": len(reasons.repairs),
+        "incomplete": reasons.was_cut,
+    })  # fmt: skip
+    return about, relation, expectations(of.model, world, reasons, relation)
+
+
+async def _confirmed(openfga: _OpenFga, of: _Model, seed: str, counts: Counter[str]) -> None:
+    """Compare the reasons in one random world with brute force and with OpenFGA. Raises AssertionError."""
+    about, relation, expected = _compared(of, seed, counts)
+    assert of.id is not None
+    wrong = await openfga.differences(of.id, relation, expected)
+    assert not wrong, f"OpenFGA differs on {wrong}: {about}"
+    counts["checks by OpenFGA"] += len(expected)
+
+
+async def _model_of(openfga: _OpenFga | None, number: int, seed: int, counts: Counter[str]) -> _Model:
+    """Return the model of the worlds from `number` on: each second time the shipped one, else a random variant."""
+    turn = number // WORLDS_OF_A_MODEL % 4
+    if turn % 2 == 0:
+        shipped = the_model()
+        return _Model("shipped", shipped, False, await openfga.write(shipped) if openfga else None)
+    excludes_grants = turn == 3
+    for attempt in itertools.count():
+        name = f"{seed} model {number} {attempt}"
+        model = random_variant(random.Random(name), excludes_grants=excludes_grants)
+        try:
+            id = await openfga.write(model) if openfga else None
+        except DecisionEngineUnavailable:
+            counts["random models that OpenFGA rejected"] += 1
+            continue
+        counts["random models with exclusions of grants" if excludes_grants else "random models"] += 1
+        return _Model(name, model, excludes_grants, id)
+    raise AssertionError
+
+
+async def run(openfga: _OpenFga | None, total: int, seconds: float, seed: int) -> dict[str, object]:
+    """Compare `total` worlds, or as many as `seconds` allow. Returns the record of the run."""
+    start, counts = time.monotonic(), Counter[str]()
+    for number in range(0, total, _AT_ONCE):
+        if time.monotonic() - start > seconds:
+            break
+        if number % WORLDS_OF_A_MODEL == 0:
+            of = await _model_of(openfga, number, seed, counts)
+            print(f"{counts['worlds']} worlds in {time.monotonic() - start:.0f} s", flush=True)
+        names = [f"{seed} {each}" for each in range(number, min(number + _AT_ONCE, total))]
+        if openfga is None:
+            for name in names:
+                _compared(of, name, counts)
+        else:
+            async with asyncio.TaskGroup() as group:
+                for name in names:
+                    group.create_task(_confirmed(openfga, of, name, counts))
+    return {**counts, "differences": 0, "seed": seed, "seconds": round(time.monotonic() - start)}
+
+
+async def _run_on_openfga(total: int, seconds: float, seed: int) -> dict[str, object]:
+    with openfga_in_memory() as endpoint:
+        async with aiohttp.ClientSession() as session:
+            return await run(_OpenFga(endpoint, session), total, seconds, seed)
+
+
+def main() -> None:
+    """Run the comparison, and keep its result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--total", type=int, default=100_000, help="random worlds")
+    parser.add_argument("--seconds", type=float, default=24 * 3600.0, help="the limit of the run")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--without-openfga", action="store_true", help="compare with brute force only")
+    options = parser.parse_args()
+    limits = options.total, options.seconds, options.seed
+    name = "brute force" if options.without_openfga else "brute force and OpenFGA"
+    record = asyncio.run(run(None, *limits) if options.without_openfga else _run_on_openfga(*limits))
+    kept = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    RESULT.write_text(json.dumps({**kept, name: record}, indent=2, sort_keys=True) + "\n")
+    print(f"{name}: {record}")
+
+
+if __name__ == "__main__":
+    main()
