@@ -131,7 +131,13 @@ _TEMPLATES = Path(__file__).with_name("policy_template")
 _MODEL_TEMPLATES = Path(__file__).with_name("model_template")
 _MODEL = "fga_model"
 _MODEL_WORKFLOW = ".github/workflows/model.yaml"
+_MODEL_WIDENED = "widened-model.txt"
 _MODEL_FILES = ("fga.mod", "*.fga", "tests/*.yaml")
+_MODEL_TEMPLATE_FILES = {
+    f"{_MODEL}/README.md": "README.md",
+    _MODEL_WORKFLOW: "workflow.yaml",
+    _MODEL_WIDENED: "widened.txt",
+}
 
 #: The files of a new repository, and the template of each.
 _FILES = {
@@ -140,6 +146,8 @@ _FILES = {
     "policies/gateway/guardrails/freeze.rego": "freeze.rego",
     "policies/gateway/guardrails/freeze_test.rego": "freeze_test.rego",
     "policies/policy_data/freeze/data.json": "freeze.json",
+    "decisions.jsonl": "decisions.jsonl",
+    "widened-policies.txt": "widened.txt",
 }
 
 
@@ -178,11 +186,11 @@ def create_model(directory: Path) -> list[Path]:
         for pattern in _MODEL_FILES
         for file in sorted(source.glob(pattern))
     }
-    for name, template in ((f"{_MODEL}/README.md", "README.md"), (_MODEL_WORKFLOW, "workflow.yaml")):
+    for name, template in _MODEL_TEMPLATE_FILES.items():
         text = (_MODEL_TEMPLATES / template).read_text(encoding="utf-8")
         pinned = text.replace("==LAKEGATE_VERSION", _pin()).replace("FGA_VERSION", FGA_VERSION)
         texts[name] = pinned.replace("MODEL_VERSION", model_version())
-    present = [directory / name for name in (_MODEL, _MODEL_WORKFLOW) if (directory / name).exists()]
+    present = [directory / name for name in (_MODEL, _MODEL_WORKFLOW, _MODEL_WIDENED) if (directory / name).exists()]
     if present:
         raise StackError(f"{present[0]} already exists; name a directory without a model.")
     try:

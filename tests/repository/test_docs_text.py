@@ -38,6 +38,8 @@ _EXAMPLES = {
     "shop.yaml",
     "shop-policies.yaml",
     "demo.yaml",
+    "widened-model.txt",
+    "widened-policies.txt",
     "ready.json",
     "/tmp/ready.json",
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from uuid_utils.compat import uuid7
@@ -20,7 +20,9 @@ from gateway.access.audit.audit_record import (
     AuditRecord,
     bounded,
 )
-from gateway.access.decisions.decision import Decision, Outcome
+from gateway.access.audit.recorded_inputs import caller_inputs, decision_inputs, stated_relations
+from gateway.access.decisions.decision import Decision, DeterminedBy, Outcome
+from gateway.access.decisions.policy import PolicyQuestion
 from gateway.access.door.request_context import RequestContext
 from gateway.access.events.event_redaction import without_secrets
 from gateway.access.nouns.card import Resolved
@@ -132,8 +134,15 @@ def _digest(whole: bytes) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(Digest(len(whole), hashlib.sha256(whole).hexdigest())))
 
 
-Judged = tuple[Operation, Decision]
-"""(an operation or a part of one, its decision)"""
+class Judged(NamedTuple):
+    """An operation or a part of one, its decision, and its question to the policies.
+
+    The question is None if only the parts of the operation were decided.
+    """
+
+    operation: Operation
+    decision: Decision
+    question: PolicyQuestion | None
 
 
 def _judged(
@@ -142,9 +151,9 @@ def _judged(
     """Return the operations to record with their decisions: each operation, followed by its parts."""
     judged: list[Judged] = []
     for operation, decision, group in zip(operations, decisions, groups, strict=True):
-        judged.append((operation, decision))
         if operation.parts():
-            judged.extend(group)
+            judged.append(Judged(operation, decision, None))
+        judged.extend(group)
     return judged
 
 
@@ -161,7 +170,7 @@ def record_of(
     """
     actor = context.actor
     judged = _judged(operations, decisions, groups)
-    detail = {name: text for operation, _ in judged for name, text in operation.audit_details().items()}
+    detail = {name: text for each in judged for name, text in each.operation.audit_details().items()}
     record = AuditRecord(
         id=uuid7(),
         format=AUDIT_FORMAT,
@@ -179,8 +188,9 @@ def record_of(
         trace_id=context.trace_id,
         user_agent=context.user_agent,
         client_address=context.client_address,
-        decisions=tuple(_audited(operation, decision, resolution) for operation, decision in judged),
+        decisions=tuple(_audited(each, resolution) for each in judged),
         detail=detail | facts_of_changes(operations) | _break_glass(judged, resolution),
+        inputs=caller_inputs(actor, resolution),
     )
     # Long records are cut before they wait in memory. A record with few objects is never too long.
     many = len(judged) > 1 or len(record.decisions[0].resources) > 10 or bool(record.detail)
@@ -191,7 +201,7 @@ def _break_glass(judged: Sequence[Judged], resolution: Resolution) -> dict[str, 
     """Return the detail with the ids of the caller's active break-glass activations on the objects of the record."""
     if not resolution.break_glass:
         return {}
-    refs = {ref for operation, _ in judged for ref in (*_demanded(operation), *operation.further_refs())}
+    refs = {ref for each in judged for ref in (*_demanded(each.operation), *each.operation.further_refs())}
     rows = [row for ref in refs if (row := resolution.get(ref)) is not None]
     within = {id for row in rows for id in _and_containers(row)}
     marks = sorted(id for id, on in resolution.break_glass if on in within)
@@ -219,7 +229,8 @@ def _and_containers(row: Resolved) -> set[str]:
     return {row.key.id, *map(str, above)}
 
 
-def _audited(operation: Operation, decision: Decision, resolution: Resolution) -> AuditedDecision:
+def _audited(judged: Judged, resolution: Resolution) -> AuditedDecision:
+    operation, decision, question = judged
     demands = operation.demands()
     resources: dict[AuditedResource, None] = {}
     for ref in (*(demand.on for demand in demands), *operation.further_refs()):
@@ -228,15 +239,18 @@ def _audited(operation: Operation, decision: Decision, resolution: Resolution) -
         operation=operation.name(),
         outcome=decision.outcome.value,
         determined_by=decision.determined_by.value,
-        relations=tuple(
-            dict.fromkeys("|".join(each.value for each in demand.relations) for demand in demands if demand.required)
-        ),
+        relations=tuple(dict.fromkeys(stated_relations(demand) for demand in demands if demand.required)),
         resources=tuple(resources),
         failure=None if decision.failure is None else decision.failure.value,
         refused=_refused(decision, resolution),
         policy_reasons=decision.policy_reasons,
         obligations={} if decision.obligations is None else decision.obligations.audited(),
+        inputs=decision_inputs(question, demands) if question is not None and _was_asked(operation, decision) else None,
     )
+
+
+def _was_asked(operation: Operation, decision: Decision) -> bool:
+    return decision.determined_by is not DeterminedBy.NONE and not operation.is_public()
 
 
 def _refused(decision: Decision, resolution: Resolution) -> AuditedRefusal | None:

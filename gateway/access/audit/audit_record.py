@@ -15,6 +15,8 @@ from uuid import UUID
 
 import msgspec
 
+from gateway.access.audit.audited_inputs import INPUTS_LEFT_OUT, CallerInputs, DecisionInputs
+
 __all__ = [
     "MAX_RECORD_BYTES",
     "bounded",
@@ -85,6 +87,8 @@ class AuditedDecision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     obligations: Mapping[str, int | bool] = {}
     resources_left_out: LeftOut | None = None
     policy_reasons_left_out: LeftOut | None = None
+    inputs: DecisionInputs | None = None
+    """None if no policy was asked about the operation."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -105,6 +109,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     detail: Mapping[str, str] = {}
     decisions_left_out: LeftOut | None = None
     detail_left_out: Mapping[str, LeftOut] = {}
+    inputs: CallerInputs | None = None
 
     @property
     def operation(self) -> str:
@@ -157,8 +162,11 @@ def digest(whole: object) -> str:
 def bounded(record: AuditRecord) -> AuditRecord:
     """Return the record itself if it is small enough.
 
-    Otherwise return a copy with only the first entries of its long lists.
+    Otherwise return a copy without the inputs of its decisions, and with only the first entries of its long lists.
     """
+    if len(_encoder.encode(record)) <= MAX_RECORD_BYTES:
+        return record
+    record = msgspec.structs.replace(record, decisions=tuple(map(_without_inputs, record.decisions)))
     if len(_encoder.encode(record)) <= MAX_RECORD_BYTES:
         return record
     detail, detail_left_out = _short_details(record.detail)
@@ -173,6 +181,10 @@ def bounded(record: AuditRecord) -> AuditRecord:
         room -= _size(fitting)
     left_out = _left_out(record.decisions, len(kept), record.decisions_left_out)
     return msgspec.structs.replace(frame, decisions=tuple(kept), decisions_left_out=left_out)
+
+
+def _without_inputs(decision: AuditedDecision) -> AuditedDecision:
+    return decision if decision.inputs is None else msgspec.structs.replace(decision, inputs=INPUTS_LEFT_OUT)
 
 
 def _fit_resources(decision: AuditedDecision, room: int) -> AuditedDecision | None:

@@ -154,6 +154,8 @@ def all_of(decisions: Sequence[Decision]) -> Decision:
 
     It is the first refusal; if there is none, an allow with the strictest obligations of all parts.
     """
+    if len(decisions) == 1:
+        return decisions[0]
     for decision in decisions:
         if not decision.allowed:
             return decision

@@ -27,10 +27,10 @@ from gateway.access.decisions.decision import (
 from gateway.access.decisions.definer_views import owner_of
 from gateway.access.decisions.grant_expiry import ExpiryCache, GrantExpiry
 from gateway.access.decisions.hypothetical_checks import HypotheticalChecks
-from gateway.access.decisions.policy import PolicyAnswer
+from gateway.access.decisions.policy import PolicyAnswer, PolicyQuestion
 from gateway.access.dependency_errors import AuditUnavailable, DecisionEngineUnavailable
 from gateway.access.door._mint import mint
-from gateway.access.door.engines import Engines
+from gateway.access.door.engines import Engines, policy_question
 from gateway.access.door.pending_audit import PendingAudit
 from gateway.access.door.permit import Permit
 from gateway.access.door.preconditions import Preconditions
@@ -261,9 +261,12 @@ class Door:
         own_roles = resolution.caller_roles
         resolution = resolution.seen_by(context.actor, assumption.roles if assumption is not None else ())
         parts = [tuple(each.parts()) or (each,) for each in operations]
-        verdicts = iter(await self._decide(context, list(chain.from_iterable(parts)), resolution, own_roles))
-        groups = [list(zip(some, verdicts, strict=False)) for some in parts]
-        decisions = [group[0][1] if len(group) == 1 else all_of([one for _, one in group]) for group in groups]
+        flat = list(chain.from_iterable(parts))
+        questions = [policy_question(each, resolution) for each in flat]
+        verdicts = iter(await self._decide(context, flat, questions, resolution, own_roles))
+        unused = iter(questions)
+        groups = [list(map(Judged, some, verdicts, unused)) for some in parts]
+        decisions = [all_of([each.decision for each in group]) for group in groups]
         self._observer.decision_took("total", time.perf_counter() - started)
         for each, decision in zip(operations, decisions, strict=True):
             annotate({"lakegate.outcome": decision.outcome, "lakegate.determined_by": decision.determined_by})
@@ -287,12 +290,8 @@ class Door:
             await self._revalidate_assumption(context, context.assumption)
         resolution, decisions, groups = await self._judge(context, (operation,))
         if not decisions[0].allowed:
-            raise self._refuse(
-                context,
-                operation,
-                decisions[0],
-                record_of(context, (operation,), decisions, groups, resolution),
-            )
+            record = record_of(context, (operation,), decisions, groups, resolution)
+            raise self._refuse(context, operation, decisions[0], record)
         moved = any(key_of(ref, resolution) != key_of(ref, before) for ref in refs_of((operation,)))
         less = not decisions[0].held >= decision.held or decisions[0].obligations != decision.obligations
         if moved or less:
@@ -310,12 +309,8 @@ class Door:
         before = replace(context, actor=definer_view.actor, assumption=definer_view.assumption, definer_views=[])
         resolution, decisions, groups = await self._judge(before, operations)
         if not decisions[0].allowed:
-            raise self._refuse(
-                before,
-                definer_view.operation,
-                decisions[0],
-                record_of(before, operations, decisions, groups, resolution),
-            )
+            record = record_of(before, operations, decisions, groups, resolution)
+            raise self._refuse(before, definer_view.operation, decisions[0], record)
         view = resolution.get(definer_view.operation.view)
         if not isinstance(view, ResolvedView):
             raise unavailable(False)
@@ -372,6 +367,7 @@ class Door:
         self,
         context: RequestContext,
         operations: Sequence[Operation],
+        questions: Sequence[PolicyQuestion],
         resolution: Resolution,
         own_roles: Sequence[str],
     ) -> list[Decision]:
@@ -384,7 +380,7 @@ class Door:
         if any(demands) and len(resolution.acting(context.actor).group_roles) > MAX_GROUP_ROLES:
             return [refused(Failure.TOO_MANY_GROUPS) for _ in operations]
         try:
-            judged = await self._engines.judge(context, operations, demands, resolution)
+            judged = await self._engines.judge(context, operations, demands, questions, resolution)
             judged = await self._restrictions.settle(context.actor, judged, resolution)
             judged = await self._data.settle(context.actor, operations, judged, resolution, own_roles)
         except DecisionEngineUnavailable as outage:

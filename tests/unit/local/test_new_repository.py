@@ -116,7 +116,7 @@ def test_the_workflow_runs_existing_commands_with_few_rights_and_a_time_limit(re
     assert job["timeout-minutes"] <= 30
     scripts = [step["run"] for step in job["steps"] if "run" in step]
     used = [words for script in scripts for words in commands(script) if words[0] == "lakegate"]
-    assert [words[1:3] for words in used] == [["policy", "check"], ["policy", "test"], ["policy", "bundle"]]
+    assert [words[2] for words in used] == ["check", "test", "diff", "bundle"]
     for words in used:
         shown = run(*words[1:3], "--help").output
         assert all(word in shown for word in words if word.startswith("--")), words
