@@ -174,6 +174,10 @@ class AnswerPending(CatalogError, code=503):
     """A change of grants that concerns the answer has not reached OpenFGA yet."""
 
 
+class PastNotAnswered(CatalogError, code=400):
+    """A question about a past moment has no answer: the history does not reach back to it, or its model is gone."""
+
+
 class AnswerDisagreed(CatalogError, code=500):
     """OpenFGA does not confirm an answer that was computed from the recorded grants. Only the log has the details."""
 

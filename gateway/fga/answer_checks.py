@@ -16,7 +16,7 @@ from gateway.fga.evaluation import ModelRules
 from gateway.fga.model_analysis import FollowedReaches, ParsedModel
 from gateway.fga.names import member_of, object_of, user_object
 from gateway.fga.relationships import CURRENT_TIME, object_name, rfc3339
-from gateway.fga.row_authorizer import FollowedModel
+from gateway.fga.row_authorizer import FollowedModel, StoredModel
 from gateway.fga.wire import FgaTuple
 
 #: Checks in one request, and requests in flight at the same time for one answer.
@@ -37,7 +37,7 @@ class AnswerCheck(NamedTuple):
 
 
 class ActiveModel(NamedTuple):
-    """The model that checks use: its id, its rules for evaluations, and its definitions for the analysis."""
+    """A model of the store: its id, its rules for evaluations, and its definitions for the analysis."""
 
     id: str
     rules: ModelRules
@@ -66,6 +66,14 @@ class AnswerChecks:
         if parsed is None or self._client.model_id != model_id:
             raise DecisionEngineUnavailable("The relationship model is being switched.")
         return ActiveModel(model_id, rules, parsed)
+
+    async def model_of(self, model_id: str) -> ActiveModel:
+        """Return a model of the store.
+
+        Raises ModelNotFound if the store lacks it, and DecisionEngineUnavailable if it cannot be read.
+        """
+        stored = (await self._client.get(f"/authorization-models/{model_id}", StoredModel)).authorization_model
+        return ActiveModel(model_id, ModelRules(stored), ParsedModel(stored))
 
     async def ask(self, checks: Sequence[AnswerCheck], *, now: datetime) -> list[bool]:
         """Return for each check whether it holds at `now`, in order. Raises DecisionEngineUnavailable."""

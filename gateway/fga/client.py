@@ -129,22 +129,21 @@ class FgaClient:
         contextual: Sequence[FgaTuple] = (),
         context: Mapping[str, str],
         paced: bool = True,
+        model_id: str | None = None,
     ) -> list[bool]:
         """Return for each of `checks` whether it holds, in order.
 
         `context` has the values for conditions, and must contain `current_time`. Checks of the members of a role
         (`role:<id>#assignee`) are sent without the contextual tuples. Many checks are sent in small batches,
         with a limited rate if they are `paced` (`pacing.py`). A check that fails only because a condition lacks its
-        context counts as denied. Raises DecisionEngineUnavailable if any single check is neither allowed nor denied,
-        and ValueError for too many contextual tuples.
+        context is denied. `model_id` is another model of the store. Raises DecisionEngineUnavailable if any check is
+        neither allowed nor denied, and ValueError for too many contextual tuples.
         """
         if len(contextual) > MAX_CONTEXTUAL_TUPLES:
-            raise ValueError(
-                f"A check has {len(contextual)} contextual tuples; OpenFGA accepts at most {MAX_CONTEXTUAL_TUPLES}."
-            )
+            raise ValueError(f"{len(contextual)} contextual tuples; OpenFGA accepts at most {MAX_CONTEXTUAL_TUPLES}.")
         if self._withheld is not None:
             raise DecisionEngineUnavailable(self._withheld)
-        model_id = self._model_id
+        model_id = model_id or self._model_id
         unique = list({(check.user, check.relation, check.object): check for check in checks}.values())
         if len(unique) > LARGE:
             holding = await self._check_large_batch(model_id, unique, contextual, context, paced=paced)

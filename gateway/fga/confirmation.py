@@ -29,25 +29,38 @@ class Confirmations:
         self._plain = FgaRelationships(client)
 
     async def alone(
-        self, worlds: Sequence[Iterable[HeldTuple]], user: str, relation: str, object: str, now: datetime
+        self,
+        worlds: Sequence[Iterable[HeldTuple]],
+        user: str,
+        relation: str,
+        object: str,
+        now: datetime,
+        *,
+        model_id: str | None = None,
     ) -> list[bool]:
         """Return, for each set of tuples in order, whether it alone gives `user` the relation on `object` at `now`.
 
+        `model_id` is a model of the store, None for the one that checks use.
         Raises DecisionEngineUnavailable, and ValueError for a set with more than 100 tuples.
         """
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._alone(each, user, relation, object, now)) for each in worlds]
+                tasks = [group.create_task(self._alone(each, user, relation, object, now, model_id)) for each in worlds]
         except ExceptionGroup as failed:
             raise first_of(failed) from None
         return [task.result() for task in tasks]
 
-    async def _alone(self, world: Iterable[HeldTuple], user: str, relation: str, object: str, now: datetime) -> bool:
+    async def _alone(
+        self, world: Iterable[HeldTuple], user: str, relation: str, object: str, now: datetime, model_id: str | None
+    ) -> bool:
         ids = _NewIds()
         contextual = [to_contextual(each, ids) for each in world]
         check = FgaTuple(ids.of(user), relation, ids.of(object))
         context = {CURRENT_TIME: rfc3339(now)}
-        return (await self._client.batch_check([check], contextual=contextual, context=context, paced=False))[0]
+        (held,) = await self._client.batch_check(
+            [check], contextual=contextual, context=context, paced=False, model_id=model_id
+        )
+        return held
 
     async def together_with(self, actor: Actor, question: Question, further: Sequence[FgaTuple], now: datetime) -> bool:
         """Return whether the actor would have the relation if the `further` tuples existed, in no cache.

@@ -33,7 +33,9 @@ them, the edges above these objects, and the flags of their containers.
 """
 
 
-class _Stored(msgspec.Struct):
+class StoredModel(msgspec.Struct):
+    """The response of OpenFGA with a model."""
+
     authorization_model: dict[str, Any]
 
 
@@ -54,7 +56,7 @@ class FollowedModel:
         model_id = self._client.model_id
         known = self._known
         if known is None or known[0] != model_id:
-            stored = await self._client.get(f"/authorization-models/{model_id}", _Stored)
+            stored = await self._client.get(f"/authorization-models/{model_id}", StoredModel)
             known = self._known = model_id, ModelRules(stored.authorization_model)
         return known[1]
 

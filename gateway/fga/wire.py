@@ -15,6 +15,7 @@ from gateway.access.dependency_errors import ConditionConflict, DecisionEngineUn
 
 _MISSING_CONTEXT = re.compile(r"failed to evaluate relationship condition: .* is missing context parameters", re.DOTALL)
 _OTHER_CONDITION = "already exists with a different condition"
+_NO_MODEL = "authorization_model_not_found"
 
 Answer = TypeVar("Answer")
 
@@ -120,10 +121,19 @@ def holds(item: Item | None, check: FgaTuple) -> bool:
     raise DecisionEngineUnavailable(f"OpenFGA cannot decide {check.relation} on {check.object}: {item.error.message}")
 
 
+class ModelNotFound(DecisionEngineUnavailable):
+    """The store has no model with the id of the request."""
+
+
 def refuse(status: int, answer: bytes) -> NoReturn:
-    """Raise DecisionEngineUnavailable for a response to a read or a check whose status is not 200."""
+    """Raise DecisionEngineUnavailable for a response to a read or a check whose status is not 200.
+
+    It is ModelNotFound if the store lacks the model.
+    """
     refusal = _refusal(answer)
     require_accepted_key(status)
+    if refusal.code == _NO_MODEL:
+        raise ModelNotFound(refusal.message)
     raise DecisionEngineUnavailable(f"OpenFGA answered with status {status}: {refusal.code} {refusal.message}")
 
 

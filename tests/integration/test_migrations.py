@@ -312,10 +312,11 @@ _CATALOG = text(
 
 
 def all_rows(connection: Connection) -> dict[str, list[str]]:
-    """Return the rows of all tables that have any, as JSON."""
+    """Return the rows of all tables that have any, as JSON. The time of the migration is left out."""
     names = set(inspect(connection).get_table_names()) - {"alembic_version"}
     rows = {
-        name: list(connection.scalars(text(f"select to_jsonb(t)::text from {name} t order by 1"))) for name in names
+        name: list(connection.scalars(text(f"select (to_jsonb(t) - 'history_since')::text from {name} t order by 1")))
+        for name in names
     }
     return {name: found for name, found in rows.items() if found}
 

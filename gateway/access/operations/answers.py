@@ -75,6 +75,10 @@ class ExplainAccess(Explaining, QuestionOperation):
     open_to: ClassVar[PublicAudience] = _OPEN_TO_SELF
     user_agent: str | None = None
     client_address: str | None = None
+    at: datetime | None = None
+
+    def audit_details(self) -> Mapping[str, str]:
+        return {**super().audit_details(), **({} if self.at is None else {"at": self.at.isoformat()})}
 
 
 _DENIAL = "GET /management/v1/access/denials/{denial_id}"
@@ -131,11 +135,15 @@ class CircumstancesRequest(StrictRequest, frozen=True):
 
 
 class ExplainRequest(StrictRequest, frozen=True):
-    """Request of `POST /access/explain`. `operation` and `identity` are as in `POST /permissions/check`."""
+    """Request of `POST /access/explain`. `operation` and `identity` are as in `POST /permissions/check`.
+
+    `at` is the past moment that the question is about; without it the question is about now.
+    """
 
     operation: dict[str, dict[str, Any]]
     identity: Identity | None = None
     circumstances: CircumstancesRequest | None = None
+    at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class Party(Answer, frozen=True, omit_defaults=True):
@@ -282,6 +290,7 @@ class Revisions(Answer, frozen=True, omit_defaults=True):
 
 
 Decided = Literal["allowed", "denied", "restricted", "depends"]
+NotKept = Literal["policies", "data-policies", "token-groups", "warehouse-status"]
 
 
 class Explanation(Answer, frozen=True, omit_defaults=True):
@@ -290,6 +299,7 @@ class Explanation(Answer, frozen=True, omit_defaults=True):
     `decision` is `depends` if guardrails read circumstances that are unknown, and `restricted` if data policies limit
     the rows or columns. `blocked-by` names further conditions that deny: an inactive warehouse, a deactivated user, or
     obligations that nothing enforces. `groups-unknown` is true if groups in a token of the principal could give more.
+    For a past moment, `decision` is by relationships only, and `not-kept` names what has no history.
     """
 
     decision: Decided
@@ -297,15 +307,16 @@ class Explanation(Answer, frozen=True, omit_defaults=True):
     action: str
     object: Party
     relationships: RelationshipsAnswer
-    policies: PoliciesAnswer
     revisions: Revisions
     as_of: datetime
+    policies: PoliciesAnswer | None = None
     summary: str = ""
     until: datetime | None = None
     blocked_by: list[str] = []
     data_policies: list[DataPolicyAnswer] = []
     groups_unknown: bool = False
     warehouse_id: UUID | None = None
+    not_kept: list[NotKept] = []
 
 
 class Denial(Answer, frozen=True):

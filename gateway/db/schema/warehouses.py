@@ -34,12 +34,14 @@ server = Table(
     Column("revision", UUID(as_uuid=True), nullable=False),
     Column("time_boxes", UUID(as_uuid=True), nullable=False, server_default=func.gen_random_uuid()),
     Column("home", Text),
+    now("history_since"),
     CheckConstraint("singleton", name="one_row"),
 )
 """One row. `revision` changes when an allow outside of warehouses may end.
 
 `time_boxes` changes in the transaction of a grant with an expiry: a decision that began before does not know that
-expiry. `bootstrap_for` is the only user who may bootstrap the server; null allows every user.
+expiry. `bootstrap_for` is the only user who may bootstrap the server; null allows every user. `history_since` is the
+time from which former placements of objects are recorded (`placements.py`).
 """
 
 

@@ -46,10 +46,15 @@ class Unconfirmed:
 
 
 @contextmanager
-def deciding() -> Iterator[None]:
-    """Context manager. Raises the refusal of an outage if the block cannot read or evaluate the model."""
+def deciding(*kept: type[DecisionEngineUnavailable]) -> Iterator[None]:
+    """Context manager. Raises the refusal of an outage if the block cannot read or evaluate the model.
+
+    The errors `kept` are raised unchanged.
+    """
     try:
         yield
+    except kept:
+        raise
     except (DecisionEngineUnavailable, UnknownRule) as outage:
         raise unavailable(catalog_mutation=False) from outage
 

@@ -66,12 +66,17 @@ _CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, Object
 
 
 @dataclass(frozen=True, slots=True)
-class _Subject:
-    """The subject of an explanation: the principal, its actor, and the object."""
+class Subject:
+    """The subject of an explanation: the principal, its actor, the object, and the time of the decision.
+
+    `model_id` is the model of a past moment, None for the one that checks use.
+    """
 
     principal: Principal
     actor: Actor
     key: ObjectKey
+    at: datetime
+    model_id: str | None = None
 
     def disagreement(self, world: World, part: str) -> Disagreement:
         """Return the error for a part of the explanation that an engine does not confirm."""
@@ -99,16 +104,20 @@ class Explanations(Confirming):
 
         Raises AnswerPending, AnswerDisagreed, the refusal for an outage, and the error for an absent object.
         """
+        subject = self._subject(permit, permit.resolution.now)
+        return await self._agreed(lambda: self._explain(permit, subject))
+
+    @staticmethod
+    def _subject(permit: Permit[Explaining], at: datetime) -> Subject:
         check = permit.operation.check
         row = permit.resolution.get(check.on)
         if row is None:
             raise not_found(check.on)
         principal = check.principal or own_principal(permit.actor)
         actor = permit.actor if check.principal is None else actor_of(principal)
-        subject = _Subject(principal, actor, row.key)
-        return await self._agreed(lambda: self._explain(permit, subject))
+        return Subject(principal, actor, row.key, at)
 
-    async def _explain(self, permit: Permit[Explaining], subject: _Subject) -> Explanation:
+    async def _explain(self, permit: Permit[Explaining], subject: Subject) -> Explanation:
         check = permit.operation.check
         stated: dict[int, tuple[BoundPolicy, ...]] = {}
         (verdict,) = await self._answer_engines.decisions.verdicts(
@@ -169,7 +178,7 @@ class Explanations(Confirming):
     async def _witnesses(
         self,
         permit: Permit[Explaining],
-        subject: _Subject,
+        subject: Subject,
         world: World,
         rules: ModelRules,
         found: Sequence[Witness],
@@ -180,7 +189,7 @@ class Explanations(Confirming):
         unreadable = await self._asker.unreadable(permit, world, world.keys)
         if more and unreadable:
             # Smaller witnesses with hidden facts may have displaced readable ones, and `more` may count them.
-            known, now, name = world.without(unreadable).tuples, permit.resolution.now, object_name(subject.key)
+            known, now, name = world.without(unreadable).tuples, subject.at, object_name(subject.key)
             with deciding():
                 found, more = await asyncio.to_thread(witnesses_of, rules, known, world.user, now, relation, name)
         readable = [each for each in found if unreadable.isdisjoint(each.facts)][:_WITNESSES]
@@ -190,7 +199,8 @@ class Explanations(Confirming):
                 world.user,
                 relation,
                 object_name(subject.key),
-                permit.resolution.now,
+                subject.at,
+                model_id=subject.model_id,
             )
         if not all(confirmed):
             raise subject.disagreement(world, "witness")
@@ -209,7 +219,7 @@ class Explanations(Confirming):
         )
 
     async def _repairs(
-        self, permit: Permit[Explaining], subject: _Subject, world: World, rules: ModelRules
+        self, permit: Permit[Explaining], subject: Subject, world: World, rules: ModelRules
     ) -> RelationshipsAnswer:
         """Return the minimal grants that would give the relation, after OpenFGA confirmed each set."""
         relation, now = permit.operation.check.relation.value, permit.resolution.now
@@ -244,7 +254,7 @@ class Explanations(Confirming):
         )
 
     async def _presented(
-        self, permit: Permit[Explaining], subject: _Subject, world: World, repairs: Sequence[Repair]
+        self, permit: Permit[Explaining], subject: Subject, world: World, repairs: Sequence[Repair]
     ) -> list[RepairAnswer]:
         keys = {key for repair in repairs for key in repair.grants}
         containers = {key.object for key in keys if key.object.type in _CONTAINERS}
@@ -267,7 +277,7 @@ class Explanations(Confirming):
     async def _data_policies(
         self,
         permit: Permit[Explaining],
-        subject: _Subject,
+        subject: Subject,
         verdict: HypotheticalVerdict,
         stated: tuple[BoundPolicy, ...],
     ) -> tuple[list[DataPolicyAnswer], _Restriction]:

@@ -28,6 +28,7 @@ from gateway.api.context import Ctx
 from gateway.api.serves import serves
 from gateway.features.answers.denials import Denials
 from gateway.features.answers.explain import Explanations
+from gateway.features.answers.past import PastExplanations
 from gateway.features.answers.what_can import WhatCanLists
 from gateway.features.answers.who_can import WhoCanLists
 from gateway.features.grants.check_requests import parse_action, parse_any_action, parse_check, parse_object
@@ -75,8 +76,12 @@ async def explain_access(ctx: Ctx) -> Explanation:
     if parsed.check.append or parsed.check.runs_as_owner or parsed.check.applies_restrictions:
         raise BadRequestException("`append`, `runs-as-owner` and `restrictions` are not possible in an explanation.")
     given = request.circumstances or CircumstancesRequest()
-    operation = ExplainAccess(parsed.check, given.user_agent, given.client_address)
-    return await ctx.use(Explanations).explain(await ctx.admit(operation))
+    if request.at is not None and request.circumstances is not None:
+        raise BadRequestException("`circumstances` are for policies, which are no part of the answer about `at`.")
+    permit = await ctx.admit(ExplainAccess(parsed.check, given.user_agent, given.client_address, request.at))
+    if request.at is not None:
+        return await ctx.use(PastExplanations).explain_at(permit, request.at)
+    return await ctx.use(Explanations).explain(permit)
 
 
 @serves(WhatCan, reads=(Body(WhatCanRequest),))

@@ -17,6 +17,10 @@ def summary_of(explanation: Explanation) -> str:
     """Return the decision and its most important reason."""
     who, what = party_text(explanation.principal), explanation.action
     where = party_text(explanation.object)
+    if explanation.policies is None:
+        verb = "had" if explanation.relationships.holds else "did not have"
+        moment = explanation.as_of.isoformat(timespec="seconds")
+        return f"At {moment}, {who} {verb} the right to {what} on {where}: {_reason(explanation)}."
     verb = {
         "allowed": "may",
         "restricted": "may, with restrictions,",
@@ -32,11 +36,11 @@ def _reason(explanation: Explanation) -> str:
         return "; ".join(_BLOCKED[each] for each in explanation.blocked_by)
     if not relationships.holds:
         if not relationships.repairs:
-            return "no grant gives the right"
+            return "no grant gave the right" if policies is None else "no grant gives the right"
         grants = relationships.repairs[0].grants
         needed = " and ".join(f"{each.privilege} on {party_text(each.object)}" for each in grants)
         return f"no grant gives the right; {needed} would be enough"
-    if not policies.allowed:
+    if policies is not None and not policies.allowed:
         return "; ".join(each.message for each in policies.reasons) or "a guardrail denies it"
     if relationships.another_grant:
         return "by another grant, which you may not read"
@@ -44,7 +48,8 @@ def _reason(explanation: Explanation) -> str:
     text = ", ".join(steps) or "by the hierarchy alone"
     if explanation.decision == "restricted":
         return f"{text}; a data policy limits the rows or columns"
-    return f"{text}; it depends on {', '.join(policies.depends_on)}" if policies.depends_on else text
+    depends_on = [] if policies is None else policies.depends_on
+    return f"{text}; it depends on {', '.join(depends_on)}" if depends_on else text
 
 
 def _step(fact: Fact) -> str:

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations of past moments on the real stack: grants, memberships, placements and models that ended since."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from gateway.fga.compiled import compiled_model
+from tests.support.stack.explained import EXPLAIN, explain, of_table
+from tests.support.stack.grants import give, strangers  # noqa: F401 - a fixture
+from tests.support.stack.renames import rename
+from tests.support.stack.role_policies import make_role, put_in
+from tests.support.stack.world import Person, Table, World, error_of, send_until_decided
+
+_ABSENT_MODEL = "01J00000000000000000000000"
+
+pytestmark = pytest.mark.usefixtures("strangers")
+
+
+def moment() -> str:
+    """Return the time now. The database of the stack has the same clock."""
+    return datetime.now(UTC).isoformat()
+
+
+def take(world: World, kind: str, id: str, privilege: str, principal: dict[str, str]) -> None:
+    """Revoke a privilege on an object in the warehouse, or on the warehouse itself."""
+    within = f"/management/v1/warehouse/{world.warehouse}"
+    path = f"{within}/grants" if kind == "warehouse" else f"{within}/{kind}/{id}/grants"
+    body = {"deletes": [{"privilege": privilege, "principal": principal}]}
+    done = send_until_decided(lambda: world.admin.post(path, body))
+    assert done.status_code == 204, done.text
+
+
+def of_carol(world: World, table: Table, at: str, action: str = "read_data") -> dict[str, Any]:
+    """Return the administrator's explanation of an action of carol at the moment."""
+    found = explain(world.admin, of_table(world, table.uuid, action), identity={"user": world.carol.id}, at=at)
+    assert (found["decision"] == "allowed") is found["relationships"]["holds"]
+    assert datetime.fromisoformat(found["as-of"]) == datetime.fromisoformat(at)
+    return found
+
+
+def allowed(world: World, table: Table, *moments: str, action: str = "read_data") -> list[bool]:
+    """Return for each moment whether carol had the right to the action."""
+    return [of_carol(world, table, at, action)["decision"] == "allowed" for at in moments]
+
+
+def test_a_revoked_grant_holds_at_the_moments_of_its_life_only(world: World, ns: str) -> None:
+    table = world.table(ns)
+    before = moment()
+    give(world, "table", table.uuid, "select", {"user": world.carol.id}, reason="quarterly review")
+    during = moment()
+    take(world, "table", table.uuid, "select", {"user": world.carol.id})
+    after = moment()
+    assert allowed(world, table, before, during, after) == [False, True, False]
+    found = of_carol(world, table, during)
+    (witness,) = found["relationships"]["witnesses"]
+    (grant,) = [each for each in witness["facts"] if each["kind"] == "grant"]
+    assert [row["reason"] for row in grant["grants"]] == ["quarterly review"]
+    assert f"At {during[:19]}" in found["summary"]
+    assert "had the right to read_data" in found["summary"]
+    assert "policies" not in found
+    assert found["not-kept"] == ["policies", "data-policies", "token-groups", "warehouse-status"]
+
+
+def test_an_expired_grant_holds_until_its_expiry(world: World, ns: str) -> None:
+    table = world.table(ns)
+    end = datetime.now(UTC) + timedelta(seconds=2)
+    give(world, "table", table.uuid, "select", {"user": world.carol.id}, **{"expires-at": end.isoformat()})
+    during = moment()
+    time.sleep((end - datetime.now(UTC)).total_seconds())
+    assert allowed(world, table, during, end.isoformat()) == [True, False]
+    assert datetime.fromisoformat(of_carol(world, table, during)["relationships"]["witnesses"][0]["until"]) == end
+
+
+def test_a_membership_that_ended_counts_at_its_time(world: World, ns: str) -> None:
+    table, role = world.table(ns), make_role(world)
+    put_in(world, role, "user", world.carol.id)
+    give(world, "warehouse", "", "select", {"role": role})
+    during = moment()
+    path = f"/management/v1/role/{role}/members"
+    gone = send_until_decided(lambda: world.admin.delete(f"{path}/user/{world.carol.id}"))
+    assert gone.status_code == 204, gone.text
+    assert allowed(world, table, during, moment()) == [True, False]
+    take(world, "warehouse", "", "select", {"role": role})
+
+
+def test_a_moved_table_is_in_its_namespace_of_that_moment(world: World, ns: str) -> None:
+    other, table = world.namespace(), world.table(ns)
+    give(world, "namespace", world.namespace_id(ns), "select", {"user": world.carol.id})
+    during = moment()
+    assert rename(world.admin, world, "tables", (ns, table.name), (other, table.name)).status_code == 204
+    after = moment()
+    assert allowed(world, table, during, after) == [True, False]
+    assert rename(world.admin, world, "tables", (other, table.name), (ns, table.name)).status_code == 204
+    assert allowed(world, table, during, after, moment()) == [True, False, True]
+
+
+def test_a_moved_namespace_is_in_its_parent_of_that_moment(world: World) -> None:
+    old, new = world.namespace(), world.namespace()
+    made = world.admin.post(f"{world.root}/namespaces", {"namespace": [old, "inner"]})
+    assert made.status_code == 200, made.text
+    table = world.table(f"{old}%1Finner")
+    inner = world.namespace_id(f"{old}%1Finner")
+    give(world, "namespace", world.namespace_id(new), "select", {"user": world.carol.id})
+    before = moment()
+    path = f"/management/v1/warehouse/{world.warehouse}/namespace/{inner}/move"
+    assert world.admin.post(path, {"destination": [new, "inner"]}).status_code == 200
+    assert allowed(world, table, before, moment()) == [False, True]
+
+
+def test_managed_access_counts_at_the_moments_when_it_was_on(world: World, ns: str) -> None:
+    give(world, "namespace", world.namespace_id(ns), "create", {"user": world.carol.id})
+    table = world.table(ns, by=world.carol)
+    path = f"/management/v1/permissions/namespace/{world.namespace_id(ns)}/managed-access"
+    moments = [moment()]
+    for managed in (True, False):
+        assert world.admin.post(path, {"managed-access": managed}).status_code == 200
+        moments.append(moment())
+    assert allowed(world, table, *moments, action="grant_select") == [True, False, True]
+
+
+@contextmanager
+def served(world: World, model_id: str) -> Iterator[str]:
+    """Record that checks used another model for a moment, and yield that moment."""
+    store = world.ready.openfga.store_id
+    world.sql(
+        "insert into relationship_models (model_id, store_id, version, content_hash, recorded_by) "
+        "values ($1, $2, '0', '', 'a test')",
+        model_id,
+        store,
+    )
+    [row] = world.sql("select model_id from model_switches order by id desc limit 1")
+    known = (row["model_id"], model_id)
+    [last] = world.sql(
+        "insert into model_switches (model_id, previous_id, switched_at, switched_by) values "
+        "($2, $1, clock_timestamp() - interval '1 millisecond', 'a test'), ($1, $2, clock_timestamp(), 'a test') "
+        "returning switched_at",
+        *known,
+    )[:1]
+    try:
+        yield last["switched_at"].isoformat()
+    finally:
+        world.sql("delete from model_switches where $1 in (model_id, previous_id)", model_id)
+        world.sql("delete from relationship_models where model_id = $1", model_id)
+
+
+def test_the_model_of_that_moment_decides(world: World, ns: str) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "describe", {"user": world.carol.id})
+    model = copy.deepcopy(compiled_model())
+    types = {each["type"]: each for each in model["type_definitions"]}
+    types["table"]["relations"]["can_read_data"] = {"computedUserset": {"relation": "describe"}}
+    openfga = world.ready.openfga
+    made = httpx.post(
+        f"{openfga.url}/stores/{openfga.store_id}/authorization-models",
+        headers={"Authorization": f"Bearer {openfga.token}"},
+        json=model,
+        timeout=60,
+        trust_env=False,
+    )
+    model_id = made.raise_for_status().json()["authorization_model_id"]
+    with served(world, model_id) as at:
+        assert allowed(world, table, at, moment()) == [True, False]
+        assert of_carol(world, table, at)["revisions"] == {"model": model_id}
+
+
+def refused(world: World, table: Table, at: str) -> str:
+    """Return the message of the refusal."""
+    asked = {"operation": of_table(world, table.uuid, "read_data"), "identity": {"user": world.carol.id}, "at": at}
+    answer = world.admin.post(EXPLAIN, asked)
+    assert (answer.status_code, error_of(answer)["type"]) == (400, "PastNotAnswered"), answer.text
+    return str(error_of(answer)["message"])
+
+
+def test_a_model_that_the_store_lost_is_named(world: World, ns: str) -> None:
+    table = world.table(ns)
+    with served(world, _ABSENT_MODEL) as at:
+        assert f"model {_ABSENT_MODEL}, which checks used at that moment, is no longer" in refused(world, table, at)
+
+
+def test_a_moment_before_the_history_names_its_beginning(world: World, ns: str) -> None:
+    table = world.table(ns)
+    [row] = world.sql("select created_at from tables where id::text = $1", table.uuid)
+    first = row["created_at"]
+    assert first.isoformat() in refused(world, table, (first - timedelta(microseconds=1)).isoformat())
+    assert allowed(world, table, first.isoformat()) == [False]
+    [row] = world.sql("select history_since from server")
+    world.sql("update server set history_since = clock_timestamp()")
+    try:
+        assert first.isoformat() not in refused(world, table, first.isoformat())
+    finally:
+        world.sql("update server set history_since = $1", row["history_since"])
+
+
+def test_a_future_moment_and_circumstances_are_refused(world: World, ns: str) -> None:
+    asked: dict[str, Any] = {"operation": of_table(world, world.table(ns).uuid, "read_data")}
+    future = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    circumstances = {"circumstances": {"user-agent": "x"}, "at": moment()}
+    for more in ({"at": future}, {"at": "2026-01-01T00:00:00"}, {"at": "yesterday"}, circumstances):
+        assert world.admin.post(EXPLAIN, asked | more).status_code == 400, more
+
+
+def test_past_facts_that_the_asker_may_not_read_are_another_grant(world: World, ns: str) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "manage_grants", {"user": world.analyst.id})
+    role = make_role(world)
+    put_in(world, role, "user", world.carol.id)
+    give(world, "warehouse", "", "select", {"role": role})
+    one = moment()
+    give(world, "warehouse", "", "select", {"user": world.carol.id})
+    two = moment()
+    for principal in ({"role": role}, {"user": world.carol.id}):
+        take(world, "warehouse", "", "select", principal)
+
+    def of_analyst(at: str) -> Any:
+        asked = of_table(world, table.uuid, "read_data")
+        return explain(world.analyst, asked, identity={"user": world.carol.id}, at=at)["relationships"]
+
+    assert of_analyst(one) == of_analyst(two) == {"holds": True, "relation": "can_read_data", "another-grant": True}
+    assert of_analyst(moment())["holds"] is False
+
+
+def test_who_may_ask_about_a_past_moment_is_decided_now(world: World, ns: str) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "select", {"user": world.analyst.id})
+    during = moment()
+    body = {"operation": of_table(world, table.uuid, "read_data"), "at": during}
+
+    def status(person: Person, **more: Any) -> int:
+        return person.post(EXPLAIN, body | more).status_code
+
+    assert status(world.analyst) == 200
+    assert status(world.analyst, identity={"user": world.carol.id}) == 403
+    take(world, "table", table.uuid, "select", {"user": world.analyst.id})
+    assert status(world.analyst) == 404
