@@ -8,17 +8,27 @@ condition than an expiry never makes a grant sufficient. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.access.door.list_visibility import TRAVERSE
-from gateway.access.nouns.refs import ObjectType
+from gateway.access.nouns.cards import CARDS
+from gateway.access.nouns.refs import TABULARS, ObjectType
 from gateway.fga.model_analysis import ParsedModel, Rule, is_granted
 
 #: The relations from an object to its container.
 _EDGES: Final = frozenset({"parent", "project", "server"})
 _EXPIRY: Final = "unexpired"
+
+#: The types of objects to which users can request access.
+REQUESTABLE: Final = (
+    ObjectType.PROJECT,
+    ObjectType.WAREHOUSE,
+    ObjectType.NAMESPACE,
+    ObjectType.ROLE,
+    *sorted(TABULARS),
+)
 
 _Privileges = frozenset[str]
 
@@ -52,6 +62,36 @@ def deciding_grants(model: ParsedModel, relation: str, levels: Sequence[ObjectTy
     if bound is not None:
         necessary = tuple(frozenset(name for at, name in bound if at == level) for level in range(len(levels)))
     return DecidingGrants(_sufficient(model, relation, levels), necessary)
+
+
+def grants_that_give(model: ParsedModel, relations: Collection[str]) -> frozenset[tuple[str, str]] | None:
+    """Return the (object type, privilege) of all grants of which a principal needs at least one to have a relation.
+
+    They are grants on an object that can be requested, or on one of its containers. Return None if a principal can have
+    a relation in another way.
+    """
+    found: set[tuple[str, str]] = set()
+    for type in REQUESTABLE:
+        levels = _levels(type)
+        for relation in relations:
+            if model.rule(type, relation) is None:
+                continue
+            deciding = deciding_grants(model, relation, levels)
+            if deciding is None or deciding.necessary is None:
+                return None
+            found |= {
+                (level.value, name) for level, some in zip(levels, deciding.necessary, strict=True) for name in some
+            }
+    return frozenset(found)
+
+
+def _levels(type: ObjectType) -> list[ObjectType]:
+    """Return the type and those of its containers, from its own container upwards, with one nested namespace."""
+    levels = [type]
+    while parents := CARDS[levels[-1]].parents:
+        nested = levels[-1] in parents and levels[-2:] != [levels[-1]] * 2
+        levels.append(levels[-1] if nested else next(each for each in parents if each is not levels[-1]))
+    return levels
 
 
 def members_only_add(model: ParsedModel) -> bool:
@@ -156,7 +196,7 @@ def _necessary_for(
         return _all_of(each_of(inner["child"]))
     if kind == "intersection":
         # An intersection needs each of its sides, so the grants of one side are a valid bound.
-        return next((side for side in each_of(inner["child"]) if side is not None), None)
+        return min((side for side in each_of(inner["child"]) if side is not None), key=len, default=None)
     if kind == "difference":
         return each_of([inner["base"]])[0]
     edge = model.rule(levels[level], inner["tupleset"]["relation"]) if kind == "tupleToUserset" else None

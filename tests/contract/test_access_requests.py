@@ -6,6 +6,8 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from tests.support.stack.access_requests import ask, asked, decide, listed, may_read, on_table, read
 from tests.support.stack.role_policies import make_role
 from tests.support.stack.world import Person, Table, World, error_of
@@ -72,6 +74,46 @@ def test_requests_are_listed_for_requesters_and_approvers(world: World, table: T
     assert listed(owner) == listed(owner, mine="false", status="pending") == [id]
     assert listed(owner, mine="true") == listed(owner, status="approved") == []
     assert listed(other) == []
+
+
+@pytest.mark.parametrize("above", ["namespace", "outer namespace", "warehouse", "project", "role"])
+def test_requests_are_listed_for_approvers_with_a_right_on_a_container(world: World, above: str) -> None:
+    outer = inner = world.namespace()
+    if above == "outer namespace":
+        inner = f"{outer}%1Finner"
+        made = world.admin.post(f"{world.root}/namespaces", {"namespace": [outer, "inner"]})
+        assert made.status_code == 200, made.text
+    table = world.table(inner)
+    bob, owner = _describer(world, table), world.stranger("owner")
+    if above == "role":
+        role = make_role(world)
+        entry = {"privilege": "manage_grants", "principal": {"role": role}}
+        path = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/grants"
+        assert world.admin.post(path, {"writes": [entry]}).status_code == 204
+        world.grant("assignee", owner, "role", role)
+    elif above == "project":
+        world.grant("security_admin", owner, "project", world.project)
+    else:
+        on = world.warehouse if above == "warehouse" else world.namespace_id(outer)
+        world.grant("manage_grants", owner, above.removeprefix("outer "), on)
+    id = asked(bob, on_table(world, table))
+    assert id in listed(owner, mine="false")
+    assert decide(owner, id, "approve").status_code == 204
+    world.strip(owner)
+
+
+def test_deleted_users_have_no_open_requests(world: World, table: Table) -> None:
+    bob = _describer(world, table)
+    pending, approved = asked(bob, on_table(world, table)), asked(bob, on_table(world, table), "modify")
+    assert decide(world.admin, approved, "approve").status_code == 204
+    assert world.admin.delete(f"/management/v1/user/{bob.id}").status_code == 204
+    found = read(world.admin, pending)
+    assert (found["status"], found["ended-by"]) == ("withdrawn", world.admin.id)
+    assert found["comment"] == "The user was deleted."
+    assert read(world.admin, approved)["status"] == "ended"
+    refused = decide(world.admin, pending, "approve")
+    assert (refused.status_code, error_of(refused)["type"]) == (409, "AccessRequestNotOpen")
+    assert listed(world.admin, status="pending", mine="false").count(pending) == 0
 
 
 def test_denied_and_withdrawn_requests_show_who_ended_them_and_why(world: World, table: Table) -> None:

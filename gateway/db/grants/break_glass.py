@@ -3,87 +3,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, case, exists, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, and_, case, exists, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import ObjectKey
 from gateway.access.operations.break_glass_bodies import ActivationStatus
+from gateway.db.grants.decided_rows import NOW, DecidedRow, DecidedRows, NewRow, Selection, lock
 from gateway.db.pools.rows import fetch_all, fetch_optional
 from gateway.db.schema.break_glass import break_glass_activations as activations
 from gateway.db.schema.warehouses import warehouses
 
-_NOW: Final = func.clock_timestamp()
-_PENDING: Final = and_(activations.c.status == ActivationStatus.PENDING.value, activations.c.latest_end > _NOW)
-_ACTIVE: Final = and_(activations.c.status == ActivationStatus.ACTIVE.value, activations.c.ends_at > _NOW)
+_PENDING: Final = and_(activations.c.status == ActivationStatus.PENDING.value, activations.c.latest_end > NOW)
+_ACTIVE: Final = and_(activations.c.status == ActivationStatus.ACTIVE.value, activations.c.ends_at > NOW)
 _ENDED: Final = or_(
     activations.c.status == ActivationStatus.ENDED.value,
-    and_(activations.c.status == ActivationStatus.ACTIVE.value, activations.c.ends_at <= _NOW),
+    and_(activations.c.status == ActivationStatus.ACTIVE.value, activations.c.ends_at <= NOW),
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewActivation:
-    """An activation to record. With `ends_at` it is active from now on, otherwise it waits for a second person."""
-
-    id: UUID
-    principal: str
-    project_id: str
-    warehouse_id: UUID
-    on: ObjectKey
-    name: str
-    privileges: Sequence[str]
-    reason: str
-    minutes: int
-    latest_end: datetime
-    ends_at: datetime | None
-
-
-class ActivationRow(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ActivationRow(DecidedRow):
     """An activation with its current status. `in_warehouse` is False if its warehouse does not exist any more."""
 
-    id: UUID
-    principal: str
-    project_id: str
+    named = "break-glass"
+
     warehouse_id: UUID
-    object_type: str
-    object_id: str
-    name: str
-    privileges: list[str]
-    reason: str
     minutes: int
-    status: str
-    created_at: datetime
     latest_end: datetime
     confirmed_by: str | None
     activated_at: datetime | None
-    ends_at: datetime | None
-    ended_by: str | None
-    ended_at: datetime | None
     reviewed_by: str | None
     reviewed_at: datetime | None
     finding: str | None
     in_warehouse: bool
 
-    @property
-    def on(self) -> ObjectKey:
-        """Return the object of the activation."""
-        return ObjectKey(ObjectType(self.object_type), self.object_id)
 
-    @property
-    def grant_reason(self) -> str:
-        """Return the reason of the grants of the activation."""
-        return grant_reason(self.id, self.reason)
+def _status() -> ColumnElement[str]:
+    """Return the current status as an SQL expression: pending activations lapse and active ones end by time."""
+    return case(
+        (_ENDED, ActivationStatus.ENDED.value),
+        (
+            and_(activations.c.status == ActivationStatus.PENDING.value, activations.c.latest_end <= NOW),
+            ActivationStatus.LAPSED.value,
+        ),
+        else_=activations.c.status,
+    )
 
 
-def grant_reason(id: UUID, reason: str) -> str:
-    """Return the reason of a grant that names the activation."""
-    return f"break-glass {id}: {reason}"
+_ACTIVATIONS: Final = DecidedRows(
+    activations,
+    ActivationRow,
+    {"status": _status(), "in_warehouse": exists().where(warehouses.c.id == activations.c.warehouse_id)},
+)
 
 
 async def open_activation(connection: AsyncConnection, principal: str, on: ObjectKey) -> UUID | None:
@@ -91,7 +67,7 @@ async def open_activation(connection: AsyncConnection, principal: str, on: Objec
 
     Until this transaction ends, it waits with other activations of the user.
     """
-    await connection.execute(_LOCK, {"name": f"break-glass of\x1f{principal}"})
+    await lock(connection, f"break-glass of\x1f{principal}")
     here = and_(
         activations.c.principal == principal,
         activations.c.object_type == on.type.value,
@@ -103,118 +79,61 @@ async def open_activation(connection: AsyncConnection, principal: str, on: Objec
     return found
 
 
-_LOCK = text("select pg_advisory_xact_lock(hashtextextended(:name, 7))")
-
-
-async def record(connection: AsyncConnection, new: NewActivation) -> None:
-    """Record an activation."""
-    active = new.ends_at is not None
-    await connection.execute(
-        insert(activations).values(
-            id=new.id,
-            principal=new.principal,
-            project_id=new.project_id,
-            warehouse_id=new.warehouse_id,
-            object_type=new.on.type.value,
-            object_id=new.on.id,
-            name=new.name,
-            privileges=list(new.privileges),
-            reason=new.reason,
-            minutes=new.minutes,
-            status=(ActivationStatus.ACTIVE if active else ActivationStatus.PENDING).value,
-            latest_end=new.latest_end,
-            activated_at=_NOW if active else None,
-            ends_at=new.ends_at,
-        )
-    )
+async def record(connection: AsyncConnection, new: NewRow, *, minutes: int, latest_end: datetime, active: bool) -> None:
+    """Record an activation, which waits for a second person unless it is active."""
+    times = _active(latest_end) if active else {"status": ActivationStatus.PENDING.value}
+    await _ACTIVATIONS.record(connection, new, minutes=minutes, latest_end=latest_end, **times)
 
 
 async def get(connection: AsyncConnection, id: UUID) -> ActivationRow | None:
     """Return the activation with this id, or None."""
-    return await fetch_optional(connection, ActivationRow, select(*_columns()).where(activations.c.id == id))
+    return await fetch_optional(connection, ActivationRow, _ACTIVATIONS.one(id))
 
 
 async def page(
-    connection: AsyncConnection,
-    *,
-    project_id: str | None,
-    status: ActivationStatus | None,
-    after: UUID | None,
-    limit: int,
-) -> Sequence[ActivationRow]:
-    """Return activations, oldest first, that begin after the id `after`. `project_id` limits them to one project."""
-    terms: list[ColumnElement[bool]] = []
-    if project_id is not None:
-        terms.append(activations.c.project_id == project_id)
-    if status is not None:
-        terms.append(_status() == status.value)
-    if after is not None:
-        terms.append(activations.c.id > after)
-    return await fetch_all(
-        connection, ActivationRow, select(*_columns()).where(*terms).order_by(activations.c.id).limit(limit)
-    )
+    connection: AsyncConnection, selection: Selection, status: ActivationStatus | None
+) -> list[ActivationRow]:
+    """Return a page of activations, with `status` only those with this status."""
+    terms = [] if status is None else [_status() == status.value]
+    return await fetch_all(connection, ActivationRow, _ACTIVATIONS.page(selection, *terms))
 
 
 async def confirm(connection: AsyncConnection, id: UUID, *, by: str, ends_at: datetime) -> bool:
     """Mark a pending activation of another user as active. Return False if it is not pending."""
     other = and_(_PENDING, activations.c.principal != by)
-    return await _change(
-        connection,
-        id,
-        other,
-        status=ActivationStatus.ACTIVE.value,
-        confirmed_by=by,
-        activated_at=_NOW,
-        ends_at=ends_at,
-    )
+    return await _ACTIVATIONS.change(connection, id, other, confirmed_by=by, **_active(ends_at))
 
 
 async def withdraw(connection: AsyncConnection, id: UUID, *, by: str) -> bool:
     """Mark a pending activation as lapsed. Return False if it is not pending."""
-    return await _change(connection, id, _PENDING, status=ActivationStatus.LAPSED.value, ended_by=by, ended_at=_NOW)
+    return await _ACTIVATIONS.change(connection, id, _PENDING, **_ended(ActivationStatus.LAPSED, by))
 
 
 async def end(connection: AsyncConnection, id: UUID, *, by: str) -> bool:
     """Mark an active activation as ended. Return False if it is not active, or its grants expired already."""
-    return await _change(connection, id, _ACTIVE, status=ActivationStatus.ENDED.value, ended_by=by, ended_at=_NOW)
+    return await _ACTIVATIONS.change(connection, id, _ACTIVE, **_ended(ActivationStatus.ENDED, by))
+
+
+async def end_of_deleted(connection: AsyncConnection, user: str, *, by: str, until: datetime | None) -> None:
+    """Mark the open activations of a deleted user as lapsed or ended, those from before `until` if it is given.
+
+    The reviews of those that were active stay open.
+    """
+    made = [] if until is None else [activations.c.created_at <= until]
+    for is_open, status in ((_PENDING, ActivationStatus.LAPSED), (_ACTIVE, ActivationStatus.ENDED)):
+        ended = update(activations).where(activations.c.principal == user, is_open, *made)
+        await connection.execute(ended.values(_ended(status, by)))
 
 
 async def review(connection: AsyncConnection, id: UUID, *, by: str, finding: str) -> bool:
     """Close the review of an ended activation of another user. Return False if it has no open review."""
-    other = and_(_ENDED, activations.c.principal != by)
-    return await _change(
-        connection,
-        id,
-        other,
-        status=ActivationStatus.REVIEWED.value,
-        reviewed_by=by,
-        reviewed_at=_NOW,
-        finding=finding,
-    )
+    closed = {"status": ActivationStatus.REVIEWED.value, "reviewed_by": by, "reviewed_at": NOW, "finding": finding}
+    return await _ACTIVATIONS.change(connection, id, and_(_ENDED, activations.c.principal != by), **closed)
 
 
-async def _change(connection: AsyncConnection, id: UUID, condition: ColumnElement[bool], **values: object) -> bool:
-    changed = await connection.execute(update(activations).where(activations.c.id == id, condition).values(**values))
-    return bool(changed.rowcount)
+def _active(ends_at: datetime) -> dict[str, object]:
+    return {"status": ActivationStatus.ACTIVE.value, "activated_at": NOW, "ends_at": ends_at}
 
 
-def _columns() -> Sequence[ColumnElement[Any]]:
-    there = exists().where(warehouses.c.id == activations.c.warehouse_id).label("in_warehouse")
-    stored = [
-        _status().label("status") if name == "status" else activations.c[name]
-        for name in ActivationRow._fields
-        if name != "in_warehouse"
-    ]
-    return [*stored, there]
-
-
-def _status() -> ColumnElement[str]:
-    """Return the current status as an SQL expression: pending activations lapse and active ones end by time."""
-    return case(
-        (_ENDED, ActivationStatus.ENDED.value),
-        (
-            and_(activations.c.status == ActivationStatus.PENDING.value, activations.c.latest_end <= _NOW),
-            ActivationStatus.LAPSED.value,
-        ),
-        else_=activations.c.status,
-    )
+def _ended(status: ActivationStatus, by: str) -> dict[str, object]:
+    return {"status": status.value, "ended_by": by, "ended_at": NOW}

@@ -34,8 +34,9 @@ access_requests = Table(
     Column("ended_at", DateTime(timezone=True)),
     CheckConstraint("status in ('pending', 'approved', 'denied', 'withdrawn', 'ended')", name="status"),
     Index(None, "principal", "id"),
-    Index(None, "object_type", "object_id"),
+    Index(None, "object_type", "object_id", "id"),
     Index(None, "project_id", "id"),
+    Index(None, "warehouse_id", "id"),
     Index("access_requests_pending_idx", "id", postgresql_where=text("status = 'pending'")),
 )
 """`principal` is the user that requests the privileges, and receives the grants. `duration` is in seconds.

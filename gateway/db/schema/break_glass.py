@@ -36,7 +36,10 @@ break_glass_activations = Table(
     CheckConstraint("reviewed_by <> principal", name="review"),
     CheckConstraint("confirmed_by <> principal", name="confirmation"),
     Index("break_glass_activations_active_idx", "principal", postgresql_where=text("status = 'active'")),
+    Index(None, "principal", "id"),
+    Index(None, "object_type", "object_id", "id"),
     Index(None, "project_id", "id"),
+    Index(None, "warehouse_id", "id"),
 )
 """A pending activation waits for a second person. `latest_end` is the time at which the pending one lapses, and after
 which no grant of the activation is valid: the right of its user can end before the requested minutes.

@@ -28,11 +28,12 @@ from gateway.access.operations.access_requests import (
     change_for,
 )
 from gateway.access.operations.grants import Assignment
-from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
 from gateway.db.grants import access_requests
 from gateway.db.grants.access_requests import AccessRequestRow
+from gateway.db.grants.decided_rows import granted_for_longer
 from gateway.features.access_requests.access_requests import not_pending
+from gateway.features.access_requests.decided import user_of
 from gateway.features.access_requests.deciders import Deciders, privileges_of
 from gateway.features.access_requests.requested_objects import stored_ref
 from gateway.features.grants.grants import Grants, RequestedChange
@@ -67,9 +68,7 @@ class AccessDecisions(UseCases):
             )
         ends = permit.resolution.now + timedelta(seconds=min(duration, self._rules.longest_duration))
         writes = tuple(
-            Assignment(each, _user(row.principal), row.grant_reason, ends)
-            for each in privileges_of(row)
-            if each in chosen
+            Assignment(each, user_of(row), row.grant_reason, ends) for each in privileges_of(row) if each in chosen
         )
         found = _found(row)
         return ApproveAccessRequest(found, change_for(found, writes=writes), request)
@@ -92,17 +91,16 @@ class AccessDecisions(UseCases):
             raise LookupError("the grants of a request expire")
 
         async def mark(connection: Connection) -> None:
-            longer = await access_requests.granted_for_longer(
-                connection, found.principal, before.on, granted, by=by, until=ends
-            )
+            longer = await granted_for_longer(connection, before, granted, by=by, until=ends)
             if longer is not None:
                 raise AccessAlreadyGranted(
                     f"You have already granted {longer} to {found.principal} for as long or longer. Deny the request, "
                     "or approve its other privileges."
                 )
             comment = operation.request.comment
-            if not await access_requests.approve(
-                connection, found.id, by=by, granted=granted, ends_at=ends, comment=comment
+            approved = AccessRequestStatus.APPROVED
+            if not await access_requests.decide(
+                connection, found.id, approved, by=by, comment=comment, granted=granted, ends_at=ends
             ):
                 raise not_pending(await _get(connection, found))
 
@@ -123,8 +121,8 @@ class AccessDecisions(UseCases):
         """Deny the request. Repeating the own decision has no effect. Raises AccessRequestNotOpen."""
         operation, by = permit.operation, permit.actor.id
         async with self._database.change(permit) as connection:
-            comment = operation.request.reason
-            if await access_requests.deny(connection, operation.found.id, by=by, comment=comment):
+            denied, comment = AccessRequestStatus.DENIED, operation.request.reason
+            if await access_requests.decide(connection, operation.found.id, denied, by=by, comment=comment):
                 return
             now = await _get(connection, operation.found)
             if now.status != AccessRequestStatus.DENIED or now.decided_by != by:
@@ -141,7 +139,7 @@ class AccessDecisions(UseCases):
             raise _not_approved(row)
         given = [each for each in privileges_of(row) if each in row.granted]
         found = _found(row)
-        change = change_for(found, deletes=tuple(Assignment(each, _user(row.principal)) for each in given))
+        change = change_for(found, deletes=tuple(Assignment(each, user_of(row)) for each in given))
         return EndAccess(found, change, own=row.principal == permit.actor.id)
 
     async def end(self, permit: Permit[EndAccess]) -> None:
@@ -204,10 +202,6 @@ class AccessDecisions(UseCases):
 
 def _found(row: AccessRequestRow) -> FoundAccessRequest:
     return FoundAccessRequest(row.id, row.principal, stored_ref(row.on, row.warehouse_id), privileges_of(row))
-
-
-def _user(id: str) -> Principal:
-    return Principal(PrincipalType.USER, id)
 
 
 async def _get(connection: Connection, found: FoundAccessRequest) -> AccessRequestRow:

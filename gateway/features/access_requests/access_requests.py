@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Final
 from uuid import UUID
-
-from uuid_utils.compat import uuid7
 
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
@@ -18,8 +14,8 @@ from gateway.access.management_errors import (
     AccessRequestNotOpen,
     TooManyAccessRequests,
 )
-from gateway.access.nouns.authz_errors import access_request_not_found, not_found
-from gateway.access.nouns.resolved import warehouse_of
+from gateway.access.nouns.authz_errors import access_request_not_found
+from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestList, AccessRequestStatus
 from gateway.access.operations.access_requests import (
     CreateAccessRequest,
@@ -28,16 +24,11 @@ from gateway.access.operations.access_requests import (
     RemindOfAccessRequest,
     WithdrawAccessRequest,
 )
-from gateway.access.principals import principal_answer
-from gateway.access.tuples import PrincipalType
 from gateway.db.grants import access_requests
-from gateway.db.grants.access_requests import AccessRequestRow, NewAccessRequest
+from gateway.db.grants.access_requests import AccessRequestRow
+from gateway.features.access_requests.decided import DecidedLists, answer_of, new_row
 from gateway.features.access_requests.deciders import Deciders
-from gateway.features.access_requests.requested_objects import name_of, object_answer
 from gateway.features.kit import Kit, UseCases
-from gateway.features.paging import place_of, unpacked, visible_page
-
-_PAGE: Final = 100
 
 
 class AccessRequests(UseCases):
@@ -47,46 +38,27 @@ class AccessRequests(UseCases):
         super().__init__(kit)
         self._rules = kit.access_rules
         self._deciders = Deciders(kit)
+        self._lists = DecidedLists(kit, set(map(granting, Privilege)))
 
     async def create(self, permit: Permit[CreateAccessRequest]) -> AccessRequest:
         """Record a pending request.
 
         Raises AccessRequestInvalid for a duration that is too long, AccessRequestAlreadyOpen and TooManyAccessRequests.
         """
-        operation = permit.operation
-        request, on, by = operation.request, permit.resolution.get(operation.on), permit.actor.id
+        operation, request = permit.operation, permit.operation.request
         duration = request.duration_seconds or self._rules.default_duration
         if duration > self._rules.longest_duration:
             raise AccessRequestInvalid(
                 f"`duration-seconds` is {duration}; at most {self._rules.longest_duration} are allowed."
             )
-        if on is None or on.in_project is None:
-            raise not_found(operation.on)
-        id, warehouse = uuid7(), warehouse_of(on)
-        privileges = sorted(operation.privileges)
-        permit.pending_audit.add_details(access_request_id=str(id))
+        new = new_row(permit, operation.on, operation.privileges, request.reason)
+        permit.pending_audit.add_details(access_request_id=str(new.id))
         async with self._database.change(permit) as connection:
-            await access_requests.lock_counts(connection, by, on.key)
-            opened = await access_requests.open_requests(connection, by, on.key, privileges)
-            self._refuse_more(opened)
-            await access_requests.record(
-                connection,
-                NewAccessRequest(
-                    id=id,
-                    principal=by,
-                    project_id=on.in_project,
-                    warehouse_id=None if warehouse is None else warehouse.id,
-                    on=on.key,
-                    name=name_of(on),
-                    privileges=privileges,
-                    reason=request.reason,
-                    duration=duration,
-                    lifetime=self._rules.lifetime,
-                ),
-            )
-            made = await access_requests.get(connection, id)
+            self._refuse_more(await access_requests.open_requests(connection, new.principal, new.on, new.privileges))
+            await access_requests.record(connection, new, duration=duration, lifetime=self._rules.lifetime)
+            made = await access_requests.get(connection, new.id)
         if made is None:
-            raise access_request_not_found(id)
+            raise access_request_not_found(new.id)
         return access_request_answer(made)
 
     def _refuse_more(self, opened: access_requests.OpenRequests) -> None:
@@ -104,26 +76,13 @@ class AccessRequests(UseCases):
 
     async def list(self, permit: Permit[ListAccessRequests]) -> AccessRequestList:
         """Return the caller's requests, and those of other users about which the caller may decide."""
-        operation, actor = permit.operation, permit.actor
-
-        async def fetch(after: UUID | None, limit: int) -> Sequence[AccessRequestRow]:
-            async with self._database.read() as connection:
-                return await access_requests.page(
-                    connection,
-                    actor.id,
-                    own=operation.mine,
-                    project_id=actor.within,
-                    status=operation.status,
-                    after=after,
-                    limit=limit,
-                )
-
-        rows, token = await visible_page(
-            fetch,
+        operation = permit.operation
+        rows, token = await self._lists.page(
+            permit,
+            operation,
+            lambda connection, selection: access_requests.page(connection, selection, operation.status),
             partial(self._deciders.readable, permit),
-            lambda row: row.id,
-            after=place_of(operation.page_token, _unpacked_id),
-            page_size=min(operation.page_size or _PAGE, self._page_size),
+            own=operation.mine,
         )
         return AccessRequestList(access_requests=[access_request_answer(row) for row in rows], next_page_token=token)
 
@@ -167,33 +126,10 @@ def not_pending(row: AccessRequestRow) -> AccessRequestNotOpen:
 
 def access_request_answer(row: AccessRequestRow) -> AccessRequest:
     """Return a recorded request in the form of a response."""
-    return AccessRequest(
-        id=row.id,
-        status=AccessRequestStatus(row.status),
-        principal=principal_answer(PrincipalType.USER, row.principal),
-        object=object_answer(row.on, row.project_id, row.warehouse_id),
-        name=row.name,
-        privileges=row.privileges,
-        reason=row.reason,
-        duration_seconds=row.duration,
-        created_at=row.created_at,
-        expires_at=row.expires_at,
-        reminded_at=row.reminded_at,
-        decided_by=row.decided_by,
-        decided_at=row.decided_at,
-        comment=row.comment,
-        granted=row.granted,
-        ends_at=row.ends_at,
-        ended_by=row.ended_by,
-        ended_at=row.ended_at,
-    )
+    return answer_of(AccessRequest, row, status=AccessRequestStatus(row.status), duration_seconds=row.duration)
 
 
 def _own(row: AccessRequestRow | None, user: str, id: UUID) -> AccessRequestRow:
     if row is None or row.principal != user:
         raise access_request_not_found(id)
     return row
-
-
-def _unpacked_id(token: str) -> UUID:
-    return unpacked(token, UUID)

@@ -10,7 +10,6 @@ from typing import Final
 from uuid import UUID
 
 import structlog
-from uuid_utils.compat import uuid7
 
 from gateway.access.decisions.hypothetical_evaluation import HypotheticalCheck
 from gateway.access.door.permit import Permit
@@ -44,19 +43,19 @@ from gateway.access.operations.break_glass import (
 from gateway.access.operations.break_glass_bodies import ActivationStatus, BreakGlassActivation, BreakGlassList
 from gateway.access.operations.grant_lists import ChangeGrants, change_grants_on
 from gateway.access.operations.grants import Assignment
-from gateway.access.principals import actor_of, principal_answer
-from gateway.access.tuples import Principal, PrincipalType
+from gateway.access.principals import actor_of, own_principal
+from gateway.access.tuples import Principal
 from gateway.db.engine.database import Connection
-from gateway.db.grants import access_requests, break_glass
-from gateway.db.grants.break_glass import ActivationRow, NewActivation
-from gateway.features.access_requests.requested_objects import name_of, object_answer, parse_object, stored_ref
+from gateway.db.grants import break_glass
+from gateway.db.grants.break_glass import ActivationRow
+from gateway.db.grants.decided_rows import NewRow, grant_reason, granted_for_longer
+from gateway.features.access_requests.decided import DecidedLists, answer_of, new_row, user_of
+from gateway.features.access_requests.requested_objects import parse_object, stored_ref
 from gateway.features.grants.grants import Grants, RequestedChange
 from gateway.features.kit import Kit, UseCases
-from gateway.features.paging import place_of, unpacked, visible_page
 
 _log = structlog.get_logger("access.break_glass")
 
-_PAGE: Final = 100
 _MINUTES_TO_CONFIRM: Final = 60
 """Minutes in which the second person can confirm."""
 
@@ -75,6 +74,7 @@ class BreakGlass(UseCases):
         super().__init__(kit)
         self._second_person = kit.break_glass_second_person
         self._grants = Grants(kit)
+        self._lists = DecidedLists(kit, (Can.CONFIRM_BREAK_GLASS, Can.REVIEW_BREAK_GLASS))
 
     async def activate(self, permit: Permit[ActivateBreakGlass]) -> BreakGlassActivation:
         """Make the grants of the caller, or leave the activation pending for a second person.
@@ -82,33 +82,28 @@ class BreakGlass(UseCases):
         The grants end no later than the caller's right to break glass. Raises BreakGlassAlreadyOpen and
         AccessAlreadyGranted.
         """
-        operation, by = permit.operation, permit.actor.id
-        request, on = operation.request, permit.resolution.get(operation.on)
-        warehouse = None if on is None else warehouse_of(on)
-        if on is None or on.in_project is None or warehouse is None:
-            raise not_found(operation.on)
+        operation, request = permit.operation, permit.operation.request
         waits = self._second_person or request.second_person
         latest = await self._bounded(permit, request.minutes + (_MINUTES_TO_CONFIRM if waits else 0))
-        new = NewActivation(
-            id=uuid7(),
-            principal=by,
-            project_id=on.in_project,
-            warehouse_id=warehouse.id,
-            on=on.key,
-            name=name_of(on),
-            privileges=sorted(operation.privileges),
-            reason=request.reason,
-            minutes=request.minutes,
-            latest_end=latest,
-            ends_at=None if waits else latest,
-        )
+        new = new_row(permit, operation.on, operation.privileges, request.reason)
         permit.pending_audit.add_details(activation=str(new.id))
+
+        async def record(connection: Connection) -> None:
+            open_one = await break_glass.open_activation(connection, new.principal, new.on)
+            if open_one is not None:
+                raise BreakGlassAlreadyOpen(
+                    f"Your activation {open_one} on this object is open. End it before another one."
+                )
+            await _refuse_longer(connection, new, by=new.principal, until=latest)
+            await break_glass.record(connection, new, minutes=request.minutes, latest_end=latest, active=not waits)
+
         if waits:
             async with self._database.change(permit) as connection:
-                await _record(connection, new)
+                await record(connection)
             return activation_answer(await self._get(new.id))
-        writes = _assignments(new.privileges, by, break_glass.grant_reason(new.id, new.reason), latest)
-        await self._give(permit, operation.on, on.key, writes, partial(_record, new=new))
+        reason = grant_reason(ActivationRow, new.id, new.reason)
+        writes = _assignments(new.privileges, own_principal(permit.actor), reason, latest)
+        await self._give(permit, operation.on, new.on, writes, record)
         made = await self._get(new.id)
         _alert(made)
         return activation_answer(made)
@@ -129,14 +124,14 @@ class BreakGlass(UseCases):
         before = await self._get(found.id)
         if before.status != ActivationStatus.PENDING:
             raise _not(before, "pending")
-        holder = HypotheticalCheck(actor_of(_user(found.principal)), Can.BREAK_GLASS, found.on)
+        holder = HypotheticalCheck(actor_of(user_of(before)), Can.BREAK_GLASS, found.on)
         if not all(await self._door.hypothetical_checks.evaluate(permit, [holder])):
             raise BreakGlassNotOpen(f"{found.principal} may not break glass on this object any more.")
         ends = min(before.latest_end, await self._bounded(permit, before.minutes))
-        writes = _assignments(before.privileges, found.principal, before.grant_reason, ends)
+        writes = _assignments(before.privileges, user_of(before), before.grant_reason, ends)
 
         async def mark(connection: Connection) -> None:
-            await _refuse_longer(connection, found.principal, before.on, before.privileges, by=by, until=ends)
+            await _refuse_longer(connection, before, by=by, until=ends)
             if not await break_glass.confirm(connection, found.id, by=by, ends_at=ends):
                 raise _not(await _row(connection, found.id), "pending")
 
@@ -162,7 +157,7 @@ class BreakGlass(UseCases):
             async def mark(connection: Connection) -> None:
                 await break_glass.end(connection, found.id, by=by)
 
-            deletes = _assignments(before.privileges, found.principal, None, None)
+            deletes = _assignments(before.privileges, user_of(before), None, None)
             change = _change_on(found.on, deletes=deletes)
             self._announce(permit, before.on, before.project_id, before.warehouse_id, change, active=False)
             await self._grants.change_by_break_glass(permit, change, RequestedChange(mark, before.grant_reason))
@@ -190,20 +185,12 @@ class BreakGlass(UseCases):
 
     async def list(self, permit: Permit[ListBreakGlass]) -> BreakGlassList:
         """Return the caller's activations, and those of other users that the caller may confirm or review."""
-        operation, actor = permit.operation, permit.actor
-
-        async def fetch(after: UUID | None, limit: int) -> Sequence[ActivationRow]:
-            async with self._database.read() as connection:
-                return await break_glass.page(
-                    connection, project_id=actor.within, status=operation.status, after=after, limit=limit
-                )
-
-        rows, token = await visible_page(
-            fetch,
+        operation = permit.operation
+        rows, token = await self._lists.page(
+            permit,
+            operation,
+            lambda connection, selection: break_glass.page(connection, selection, operation.status),
             partial(self._readable, permit),
-            lambda row: row.id,
-            after=place_of(operation.page_token, lambda token: unpacked(token, UUID)),
-            page_size=min(operation.page_size or _PAGE, self._page_size),
         )
         return BreakGlassList(activations=[activation_answer(row) for row in rows], next_page_token=token)
 
@@ -309,45 +296,14 @@ def emergency_object(given: AccessObject) -> Ref:
 
 def activation_answer(row: ActivationRow) -> BreakGlassActivation:
     """Return a recorded activation in the form of a response."""
-    return BreakGlassActivation(
-        id=row.id,
-        status=ActivationStatus(row.status),
-        principal=principal_answer(PrincipalType.USER, row.principal),
-        object=object_answer(row.on, row.project_id, row.warehouse_id),
-        name=row.name,
-        privileges=row.privileges,
-        reason=row.reason,
-        minutes=row.minutes,
-        created_at=row.created_at,
-        confirmed_by=row.confirmed_by,
-        activated_at=row.activated_at,
-        ends_at=row.ends_at,
-        ended_by=row.ended_by,
-        ended_at=row.ended_at,
-        reviewed_by=row.reviewed_by,
-        reviewed_at=row.reviewed_at,
-        finding=row.finding,
-    )
+    return answer_of(BreakGlassActivation, row, status=ActivationStatus(row.status))
 
 
-async def _record(connection: Connection, new: NewActivation) -> None:
-    """Record an activation. Raises BreakGlassAlreadyOpen and AccessAlreadyGranted."""
-    open_one = await break_glass.open_activation(connection, new.principal, new.on)
-    if open_one is not None:
-        raise BreakGlassAlreadyOpen(f"Your activation {open_one} on this object is open. End it before another one.")
-    until = new.latest_end
-    await _refuse_longer(connection, new.principal, new.on, new.privileges, by=new.principal, until=until)
-    await break_glass.record(connection, new)
-
-
-async def _refuse_longer(
-    connection: Connection, principal: str, on: ObjectKey, privileges: Sequence[str], *, by: str, until: datetime
-) -> None:
+async def _refuse_longer(connection: Connection, row: ActivationRow | NewRow, *, by: str, until: datetime) -> None:
     """Raise AccessAlreadyGranted if the grants would shorten one that the same grantor made."""
-    held = [Privilege(each) for each in privileges]
-    longer = await access_requests.granted_for_longer(connection, principal, on, held, by=by, until=until)
+    longer = await granted_for_longer(connection, row, row.privileges, by=by, until=until)
     if longer is not None:
-        raise AccessAlreadyGranted(f"{by} has already granted {longer} to {principal} for as long or longer.")
+        raise AccessAlreadyGranted(f"{by} has already granted {longer} to {row.principal} for as long or longer.")
 
 
 async def _row(connection: Connection, id: UUID) -> ActivationRow:
@@ -367,14 +323,10 @@ def _found(row: ActivationRow) -> FoundActivation:
     return FoundActivation(row.id, row.principal, stored_ref(row.on, row.warehouse_id))
 
 
-def _user(id: str) -> Principal:
-    return Principal(PrincipalType.USER, id)
-
-
 def _assignments(
-    privileges: Sequence[str], user: str, reason: str | None, ends: datetime | None
+    privileges: Sequence[str], user: Principal, reason: str | None, ends: datetime | None
 ) -> tuple[Assignment, ...]:
-    return tuple(Assignment(Privilege(each), _user(user), reason, ends) for each in privileges)
+    return tuple(Assignment(Privilege(each), user, reason, ends) for each in privileges)
 
 
 def _change_on(on: Ref, *, writes: tuple[Assignment, ...] = (), deletes: tuple[Assignment, ...] = ()) -> ChangeGrants:
