@@ -88,6 +88,18 @@ def test_an_expired_activation_has_an_open_review_for_auditors(world: World, tab
     world.strip(watching)
 
 
+def test_deleted_users_have_no_open_activation(world: World, table: Table) -> None:
+    oncall, other = holder(world), holder(world)
+    active = started(oncall, on_table(world, table))
+    pending = started(other, on_table(world, table), second_person=True)
+    for each in (oncall, other):
+        assert world.admin.delete(f"/management/v1/user/{each.id}").status_code == 204
+    found = listed(world.admin)
+    assert (found[active]["status"], found[active]["ended-by"]) == ("ended", world.admin.id)
+    assert found[pending]["status"] == "lapsed"
+    assert change(world.admin, active, "review").status_code == 204
+
+
 def test_one_open_activation_for_each_user_and_object(world: World, table: Table) -> None:
     oncall = holder(world)
     id = started(oncall, on_table(world, table))

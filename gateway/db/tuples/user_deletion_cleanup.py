@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 import structlog
@@ -21,6 +22,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Database
+from gateway.db.grants.access_requests import withdraw_of_deleted
+from gateway.db.grants.break_glass import end_of_deleted
 from gateway.db.schema.changes import outbox as outbox_table
 from gateway.db.schema.principals import pending_user_deletions
 from gateway.db.tuples import outbox
@@ -45,11 +48,12 @@ _OLDEST: Final = text("select pg_snapshot_xmin(pg_current_snapshot())::text::big
 
 
 async def record_deletion(connection: AsyncConnection, user: Principal, *, by: str) -> list[Pending]:
-    """End all grants of a deleted user and record the pending cleanup. Return the revocations to deliver.
+    """End all grants and requests of a deleted user and record the pending cleanup. Return the revocations to deliver.
 
     They include those of an earlier deletion. Call it after the user's row is deleted.
     """
     await record_principal_deleted(connection, user, by=by)
+    await _end_requests(connection, user.id, by=by)
     values = {"deleted_by": by, "deleted_at": func.clock_timestamp(), "in_force_at": None}
     noted = insert(pending_user_deletions).values(user_id=user.id, **values)
     await connection.execute(noted.on_conflict_do_update(index_elements=["user_id"], set_=values))
@@ -95,6 +99,7 @@ async def revoke_created(database: Database, delivery: TupleDelivery, users: Seq
         for row in (await connection.execute(held.order_by(pending_user_deletions.c.user_id).with_for_update())).all():
             user = Principal(PrincipalType.USER, row.user_id)
             pending += await record_created_grants_ended(connection, user, until=row.in_force_at, by=row.deleted_by)
+            await _end_requests(connection, row.user_id, by=row.deleted_by, until=row.in_force_at)
             if all_ended:
                 await connection.execute(delete(pending_user_deletions).where(_named([row.user_id])))
     await delivery.deliver(pending)
@@ -129,6 +134,12 @@ async def suspend_grants(database: Database, delivery: TupleDelivery, user_id: s
     async with database.transaction() as connection:
         pending = await record_suspended(connection, user_id, inactive=True, own=True)
     await delivery.deliver(pending)
+
+
+async def _end_requests(connection: AsyncConnection, user: str, *, by: str, until: datetime | None = None) -> None:
+    """End the pending access requests and open break-glass activations of a deleted user."""
+    await withdraw_of_deleted(connection, user, by=by, until=until)
+    await end_of_deleted(connection, user, by=by, until=until)
 
 
 def _named(users: Sequence[str]) -> ColumnElement[bool]:
