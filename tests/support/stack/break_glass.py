@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import httpx
@@ -67,3 +68,20 @@ def expire(world: World, id: str) -> None:
         "where id = $1::text::uuid",
         id,
     )
+
+
+def audited(world: World, answer: httpx.Response) -> tuple[str, str | None]:
+    """Return (the outcome, the activation) that the audit record of a request names.
+
+    The record is written after the response.
+    """
+    query = (
+        "select convert_from(record, 'UTF8')::jsonb -> 'decisions' -> 0 ->> 'outcome', "
+        "convert_from(record, 'UTF8')::jsonb -> 'detail' ->> 'break_glass' from audit_log where request_id = $1"
+    )
+    deadline = time.monotonic() + 30
+    while not (rows := world.sql(query, answer.headers["x-request-id"])):
+        assert time.monotonic() < deadline, "the request has no audit record"
+        time.sleep(0.05)
+    ((outcome, mark),) = rows
+    return str(outcome), None if mark is None else str(mark)
