@@ -4,7 +4,7 @@
 from alembic import op
 
 revision = "0064"
-down_revision = "0062"
+down_revision = "0063"
 branch_labels = None
 depends_on = None
 
