@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from gateway.access.decisions.hypothetical_checks import HypotheticalChecks
 from gateway.access.door.engines import Engines
@@ -53,4 +54,5 @@ def answer_engines(
         checks=AnswerChecks(fga, reaches, metrics.answer_disagreed),
         confirmations=Confirmations(fga),
         trace=opa.trace,
+        refuses=partial(authorizers.refuses, aware),
     )

@@ -41,6 +41,15 @@ class Authorizers:
         """Return `relationships`, restricted by the authorizers. If there are none, return the same object."""
         return NarrowedRelationships(relationships, self.opened) if self.opened else relationships
 
+    async def refuses(self, relationships: Relationships, actor: Actor, question: Question, now: datetime) -> bool:
+        """Return True if `relationships` allows the question, and an authorizer refuses it.
+
+        Raises DecisionEngineUnavailable if a result is missing.
+        """
+        held = await relationships.check(actor, [question], now=now)
+        narrowed = NarrowedRelationships(relationships, self.opened)
+        return held == [True] and await narrowed.narrow(actor, [question], held, now=now) == [False]
+
     def watch(self, health: HealthMonitor) -> None:
         """Report the status of each authorizer to the health monitor, for `/health`."""
         for each in self.opened:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from gateway.access.door.request_context import RequestContext
 from gateway.access.engine_probes import ProbeRules
 from gateway.access.operation import Operation
 from gateway.access.operations.access_request_bodies import AccessRequestRules
+from gateway.access.ports import Question
 from gateway.db.credentials.credentials import StorageCredentials
 from gateway.db.engine.advisory_locks import AdvisoryLocks
 from gateway.db.engine.database import Database
@@ -53,13 +54,15 @@ from gateway.verification.panel import Panel
 class AnswerEngines:
     """The engines behind answers to questions about access. None of them uses a cache of decisions.
 
-    `trace` is that of `gateway.opa.decider.OpaDecider`.
+    `trace` is that of `gateway.opa.decider.OpaDecider`. `refuses` returns True if OpenFGA allows a question and an
+    additional authorizer refuses it.
     """
 
     decisions: HypotheticalChecks
     checks: AnswerChecks
     confirmations: Confirmations
     trace: Callable[[PolicyRequest], Awaitable[tuple[PolicyAnswers, PolicyTrace]]]
+    refuses: Callable[[Actor, Question, datetime], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

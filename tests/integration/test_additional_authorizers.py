@@ -15,7 +15,8 @@ from lakegate.conformance.authorizers import AUTHORIZER_RULES
 from lakegate.local.ready import Ready
 from tests.extensions.installing import install
 from tests.support.servers.toxic import second_gateway
-from tests.support.stack.world import SCHEMA, Person, World, error_triple, unique
+from tests.support.stack.explained import explain, of_table
+from tests.support.stack.world import SCHEMA, Person, World, error_of, error_triple, unique
 
 pytestmark = [pytest.mark.servers, pytest.mark.integration]
 
@@ -74,9 +75,17 @@ def test_an_authorizer_of_a_package_refuses_what_openfga_allows(narrowed: Narrow
         "select id::text from tables where table_uuid = $1", table.json()["metadata"]["table-uuid"]
     )
     frozen = narrowed.frozen / f"table:{row['id']}"
+    assert explain(admin, of_table(narrowed.world, row["id"], "drop"))["decision"] == "allowed"
     frozen.touch()
-    assert admin.delete(path).status_code == 403, "the refusal must count although OpenFGA's allow is cached"
+    refused = admin.delete(path)
+    assert refused.status_code == 403, "the refusal must count although OpenFGA's allow is cached"
     assert admin.get(path).status_code == 200
+    found = explain(admin, of_table(narrowed.world, row["id"], "drop"))
+    assert (found["decision"], found["blocked-by"]) == ("denied", ["authorizer"])
+    assert found["summary"].endswith(": an additional authorizer refuses it.")
+    assert found["relationships"]["witnesses"], "the grants give the right"
+    denial = admin.get(f"/management/v1/access/denials/{error_of(refused)['message'].rpartition('denial=')[2]}")
+    assert denial.json()["explanation"]["blocked-by"] == ["authorizer"], denial.text
     frozen.unlink()
     assert admin.delete(path).status_code == 204
 

@@ -297,8 +297,9 @@ class Explanation(Answer, frozen=True, omit_defaults=True):
     """Response of `POST /access/explain`.
 
     `decision` is `depends` if guardrails read circumstances that are unknown, and `restricted` if data policies limit
-    the rows or columns. `blocked-by` names further conditions that deny: an inactive warehouse, a deactivated user, or
-    obligations that nothing enforces. `groups-unknown` is true if groups in a token of the principal could give more.
+    the rows or columns. `blocked-by` names further conditions that deny: an inactive warehouse, a deactivated user, an
+    additional authorizer, or obligations that nothing enforces. `groups-unknown` is true if groups in a token of the
+    principal could give more.
     For a past moment, `decision` is by relationships only, and `not-kept` names what has no history.
     """
 

@@ -140,7 +140,12 @@ class Explanations(Confirming):
             found, more = await asyncio.to_thread(
                 witnesses_of, model.rules, world.tuples, world.user, now, relation, object_name(subject.key)
             )
-        if bool(found) is not verdict.holds:
+            refused = (
+                bool(found)
+                and not verdict.holds
+                and await self._answer_engines.refuses(subject.actor, Question(check.relation, subject.key), now)
+            )
+        if bool(found) is not (verdict.holds or refused):
             raise subject.disagreement(world, "relationships")
         if found:
             relationships = await self._witnesses(permit, subject, world, model.rules, found, more)
@@ -157,7 +162,7 @@ class Explanations(Confirming):
         names = await self._names([principal_key(subject.principal), subject.key])
         presenter = Presenter(world, names, frozenset({subject.key}))
         warehouse = warehouse_of(permit.resolution.get(check.on))
-        blocked = _blocked(verdict, restriction)
+        blocked = _blocked(verdict, restriction, by_authorizer=refused)
         answer = Explanation(
             decision=_decision(verdict, policies, blocked, restriction),
             principal=presenter.party(principal_key(subject.principal)),
@@ -321,10 +326,11 @@ def _circumstances(operation: Explaining) -> Circumstances | None:
     return Circumstances(operation.user_agent, operation.client_address)
 
 
-def _blocked(verdict: HypotheticalVerdict, restriction: _Restriction) -> list[str]:
+def _blocked(verdict: HypotheticalVerdict, restriction: _Restriction, *, by_authorizer: bool) -> list[str]:
     conditions = {
         "warehouse-inactive": not verdict.active,
         "user-deactivated": verdict.deactivated,
+        "authorizer": by_authorizer,
         "obligation-unenforced": not verdict.enforceable,
         "data-policy": restriction is _Restriction.ALL,
     }

@@ -8,6 +8,7 @@ from gateway.access.operations.answers import Explanation, Fact, Party
 _BLOCKED = {
     "warehouse-inactive": "the warehouse is inactive",
     "user-deactivated": "the directory deactivated the user",
+    "authorizer": "an additional authorizer refuses it",
     "data-policy": "a data policy makes the action impossible",
     "obligation-unenforced": "a guardrail demands an obligation that nothing enforces",
 }
