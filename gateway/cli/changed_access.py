@@ -27,7 +27,7 @@ def print_changed_access(old: Mapping[str, Any], new: Mapping[str, Any], *, as_j
     from gateway.fga.model_diff import compare_models
     from gateway.fga.world_diff import Incomplete, changed_access
 
-    world = about_models(_world)
+    world = about_models(recorded_world)
     with ends_on(Incomplete, TooComplex):
         rows = changed_access(old, new, compare_models(old, new, max(world.nested_namespaces(), 1)), world)
     for row in rows:
@@ -38,7 +38,8 @@ def print_changed_access(old: Mapping[str, Any], new: Mapping[str, Any], *, as_j
         click.echo(f"{len(changed)} principals change, {len(gaining)} of them gain rights")
 
 
-async def _world(settings: Settings) -> World:
+async def recorded_world(settings: Settings) -> World:
+    """Return the grants in the database of the settings, with the positions of their objects."""
     from gateway.db.tuples.recorded_grants import read_world
 
     async with opened_database(settings) as database:

@@ -10,15 +10,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import click
 
+from gateway.cli.changed_access import recorded_world
 from gateway.cli.common import DIFFERS, ends_on, settings_for
+from gateway.cli.model_diff import named_model
+from gateway.cli.models import about_models
 
 if TYPE_CHECKING:
+    from gateway.fga.relationship_replay import RelationshipReplay
     from gateway.opa.decider import WireAnswer
-    from gateway.opa.replay import Group, Recorded
+    from gateway.opa.replay import Difference, Group
+    from gateway.opa.replay_records import Recorded
     from gateway.opa.syntax import Module
     from gateway.settings import Settings
 
@@ -50,42 +55,57 @@ class _Duration(click.ParamType[timedelta]):
 @click.option("--replay", type=FILE, help="File with audit records or inputs of OPA, one JSON object a line.")
 @click.option("--database", is_flag=True, help="Replay the audit records of the database in the settings.")
 @click.option("--since", type=_Duration(), default="24h", show_default=True, help="Age of the oldest record to replay.")
+@click.option(
+    "--models",
+    nargs=2,
+    default=None,
+    metavar="OLD NEW",
+    help="Also decide by two relationship models, on the grants in the database of the settings.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--acknowledged", type=FILE, help="File with the lines that may widen access.")
 def policy_diff(
-    old: str, new: str, replay: Path | None, database: bool, since: timedelta, form: str, acknowledged: Path | None
+    old: str,
+    new: str,
+    replay: Path | None,
+    database: bool,
+    since: timedelta,
+    models: tuple[str, str] | None,
+    form: str,
+    acknowledged: Path | None,
 ) -> None:
     """Print which recorded decisions two sets of policies answer differently, with their number and an example.
 
     OLD and NEW are directories as for `lakegate policy check`, bundles (`.tar.gz`), or `packaged` for the policies of
-    this version. Both are evaluated by the OPA of `lakegate setup`. An audit record lacks some fields of the input.
-    Those that a guardrail reads are listed.
+    this version. Both are evaluated by the OPA of `lakegate setup`. The models of `--models` are named as for
+    `lakegate model diff`. A decision then changes only if models and policies together change it.
 
     `allow` lines and `weaker` obligations widen access. Exit code 3 if access widens without a line in the file of
-    acknowledgements, or if such a line is stale.
+    acknowledgements, or if such a line is stale. Decisions whose record lacks inputs are counted and not replayed.
     """
-    from gateway.opa.replay import InvalidRecord
+    from gateway.fga.evaluation import UnknownRule
+    from gateway.fga.world_diff import Incomplete
+    from gateway.opa.replay_records import InvalidRecord
     from gateway.opa.syntax import InvalidPolicies
     from lakegate.local.errors import StackError
 
     if database == (replay is not None):
         raise click.UsageError("Name one source of decisions: --replay FILE or --database.")
-    with ends_on(InvalidPolicies, InvalidRecord, StackError, OSError, UnicodeDecodeError, tarfile.TarError):
+    faults = (InvalidPolicies, InvalidRecord, StackError, OSError, UnicodeDecodeError, tarfile.TarError)
+    with ends_on(*faults, Incomplete, UnknownRule):
         settings = settings_for()
+        relationships = None if models is None else _relationships(*models)
         with _lines(replay, since) as lines:
-            groups, decisions, evaluated, missing = _replayed(settings, old, new, lines)
+            compared, not_replayable = _replayed(settings, old, new, lines)
+        found = _found(compared, not_replayable, relationships)
         stated = [] if acknowledged is None else acknowledged.read_text(encoding="utf-8").splitlines()
     lines_stated = {each.strip() for each in stated if each.strip() and not each.lstrip().startswith("#")}
-    widening = {str(each.difference) for each in groups if each.difference.widens}
+    widening = {str(each.difference) for each in found.groups if each.difference.widens}
     unacknowledged, stale = sorted(widening - lines_stated), sorted(lines_stated - widening)
     if form == "json":
-        _print_json(groups, decisions, evaluated, missing, unacknowledged, stale)
+        _print_json(found, unacknowledged, stale)
     else:
-        for group in groups:
-            click.echo(f"{group.difference}: {group.count}, for example {group.example}")
-        click.echo(f"{decisions} decisions, {evaluated} different questions: {len(groups)} kinds of differences")
-        if missing:
-            click.echo(f"not recorded, so a decision can depend on: {', '.join(missing)}")
+        _print_text(found)
     for line in stale:
         click.echo(f"stale acknowledgement: {line}", err=True)
     for line in unacknowledged:
@@ -93,9 +113,46 @@ def policy_diff(
     sys.exit(DIFFERS if unacknowledged or stale else 0)
 
 
-def _replayed(settings: Settings, old: str, new: str, lines: BinaryIO) -> tuple[list[Group], int, int, list[str]]:
-    """Return (differences, number of decisions, number of different questions, missing fields that guardrails read)."""
-    from gateway.opa.replay import difference, distinct, grouped, read_inputs, time_is_only_parsed, unrecorded_inputs
+class _Found(NamedTuple):
+    """The differences, and the numbers of decisions, of different questions, and of what could not be decided."""
+
+    groups: list[Group]
+    decisions: int
+    questions: int
+    not_replayable: int
+    by_policies_only: int
+
+
+def _relationships(old: str, new: str) -> RelationshipReplay:
+    from gateway.fga.relationship_replay import RelationshipReplay
+
+    return RelationshipReplay(named_model(old), named_model(new), about_models(recorded_world))
+
+
+def _found(compared: Sequence[Compared], not_replayable: int, relationships: RelationshipReplay | None) -> _Found:
+    """Return what differs. Without relationships, only policies decide."""
+    from gateway.opa.replay import combined, difference, grouped
+
+    differences: list[tuple[Recorded, Difference]] = []
+    by_policies_only = 0
+    for recorded, before, after in compared:
+        asked, operation = recorded.asked, recorded.operation
+        related = None if relationships is None or asked is None else relationships.related(*asked)
+        if related is None:
+            by_policies_only += recorded.count
+            differs = difference(operation, before, after)
+        else:
+            differs = combined(operation, (before, after), (related.old, related.new), related.differing)
+        if differs is not None:
+            differences.append((recorded, differs))
+    decisions = sum(each.count for each, *_ in compared)
+    return _Found(grouped(differences), decisions, len(compared), not_replayable, by_policies_only)
+
+
+def _replayed(settings: Settings, old: str, new: str, lines: BinaryIO) -> tuple[list[Compared], int]:
+    """Return (the different questions with the answers of both policies, number of decisions without inputs)."""
+    from gateway.opa.replay import read_inputs, time_is_only_parsed
+    from gateway.opa.replay_records import distinct
     from gateway.opa.replay_run import deployed, evaluate, has_shipped_entry, write_policies
     from gateway.opa.syntax import parse
     from lakegate.local.toolchain import locate_opa
@@ -103,30 +160,32 @@ def _replayed(settings: Settings, old: str, new: str, lines: BinaryIO) -> tuple[
     opa = locate_opa(settings)
     with tempfile.TemporaryDirectory(prefix="lakegate-replay-") as created:
         modules: list[Module] = []
-        directories = Path(created) / "old", Path(created) / "new"
-        for name, directory in zip((old, new), directories, strict=True):
-            files = deployed(_files(settings, name))
+        sets = [deployed(_files(settings, name)) for name in (old, new)]
+        directories = (
+            [Path(created) / "old"] if sets[0] == sets[1] else [Path(created) / each for each in ("old", "new")]
+        )
+        for name, files, directory in zip((old, new), sets, directories, strict=False):
             if not has_shipped_entry(files):
                 raise click.ClickException(f"{name} replaces gateway/main.rego, so its decisions cannot be replayed.")
             write_policies(files, directory)
             modules += parse(opa, {each: text for each, text in files.items() if each.endswith(".rego")})
 
         def answered(recorded: Sequence[Recorded], *, exact: bool) -> list[Compared]:
-            with click.progressbar(length=2 * len(recorded), label="replaying", file=sys.stderr) as bar:
-                sides = [evaluate(opa, each, recorded, exact=exact, done=bar.update) for each in directories]
-                return list(zip(recorded, *sides, strict=True))
+            length = len(directories) * len(recorded)
+            with click.progressbar(length=length, label="replaying", file=sys.stderr) as bar:
+                sides = [list(evaluate(opa, each, recorded, exact=exact, done=bar.update)) for each in directories]
+                return list(zip(recorded, sides[0], sides[-1], strict=True))
 
         read, timeless = read_inputs(modules), time_is_only_parsed(modules)
-        compared = answered(distinct(lines, read - {"time"} if timeless else read), exact=not timeless)
+        asked, not_replayable = distinct(lines, read - {"time"} if timeless else read)
+        compared = answered(asked, exact=not timeless)
         # Without its time, a question fails exactly if its answer depends on the time. Ask those again with it.
         failed = {each.key for each, *answers in compared if None in answers} if timeless else set()
         if failed:
             lines.seek(0)
             compared = [each for each in compared if each[0].key not in failed]
-            compared += answered(distinct(lines, read, failed), exact=True)
-    found = [(each, difference(each.operation, before, after)) for each, before, after in compared]
-    groups = grouped((each, differs) for each, differs in found if differs is not None)
-    return groups, sum(each.count for each, *_ in compared), len(compared), unrecorded_inputs(modules)
+            compared += answered(distinct(lines, read, failed).recorded, exact=True)
+    return compared, not_replayable
 
 
 def _files(settings: Settings, name: str) -> dict[str, bytes]:
@@ -154,7 +213,6 @@ def _lines(replay: Path | None, since: timedelta) -> Iterator[BinaryIO]:
             yield file
         return
     with tempfile.TemporaryFile() as spooled:
-        from gateway.cli.models import about_models
 
         async def run(settings: Settings) -> None:
             from gateway.cli.models import opened_database
@@ -169,16 +227,23 @@ def _lines(replay: Path | None, since: timedelta) -> Iterator[BinaryIO]:
         yield spooled
 
 
-def _print_json(
-    groups: list[Group], decisions: int, evaluated: int, missing: list[str], unacknowledged: list[str], stale: list[str]
-) -> None:
+def _print_text(found: _Found) -> None:
+    for group in found.groups:
+        click.echo(f"{group.difference}: {group.count}, for example {group.example}")
+    counts = f"{found.decisions} decisions, {found.questions} different questions"
+    click.echo(f"{counts}: {len(found.groups)} kinds of differences")
+    if found.not_replayable:
+        click.echo(f"not replayable: {found.not_replayable} decisions, because their records lack inputs")
+
+
+def _print_json(found: _Found, unacknowledged: list[str], stale: list[str]) -> None:
     import msgspec
 
     differences = [
         {**msgspec.structs.asdict(each.difference), "line": str(each.difference), "widens": each.difference.widens}
         | {"count": each.count, "example": each.example}
-        for each in groups
+        for each in found.groups
     ]
-    fields = {"decisions": decisions, "questions": evaluated, "differences": differences, "depends_on": missing}
-    fields |= {"unacknowledged": unacknowledged, "stale": stale}
+    fields = {**found._asdict(), "differences": differences, "unacknowledged": unacknowledged, "stale": stale}
+    del fields["groups"]
     click.echo(msgspec.json.format(msgspec.json.encode(fields), indent=2).decode())

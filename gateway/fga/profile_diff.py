@@ -85,6 +85,7 @@ class ProfileDiff:
         self._compared = {type: sorted(relations) for type, relations in compared.items()}
         self._parents = _parents(ParsedModel(old), ParsedModel(new))
         self._known: dict[Profile, Effect] = {}
+        self._held: dict[tuple[Profile, str, bool], bool] = {}
         self._trees: dict[ObjectType, list[_Below]] = {}
 
     @property
@@ -97,6 +98,14 @@ class ProfileDiff:
         if profile not in self._known:
             self._known[profile] = self._evaluated(profile)
         return self._known[profile]
+
+    def holds(self, profile: Profile, relation: str, *, new: bool) -> bool:
+        """Return True if a principal with this profile has the relation on its object. Raises UnknownRule."""
+        key = profile, relation, new
+        if key not in self._held:
+            on = _name(profile, len(profile) - 1)
+            self._held[key] = self._evaluation(profile, new).holds(relation, on)
+        return self._held[key]
 
     def witness(self, profile: Profile, kind: str, relation: str, *, gained: bool) -> tuple[Held, ...]:
         """Return minimal relations of the profile that give the action in the new model, or in the old one if it is

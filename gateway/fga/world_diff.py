@@ -145,7 +145,7 @@ class _Walk:
         if grant.object not in self._places:
             return
         holder = self._holders.setdefault(grant.principal, _Holder())
-        admitted = [_admits(rules, grant) for rules in self._rules]
+        admitted = [admits_grant(rules, grant) for rules in self._rules]
         if grant.object.type is ObjectType.ROLE and grant.relation in self._members:
             if admitted[0] != admitted[1]:
                 raise Incomplete(f"The models differ in whether {grant.relation} of a role can be held.")
@@ -310,7 +310,8 @@ def _without_grants(facts: Sequence[Any]) -> bool:
     return all(fact.relation == MANAGED_ACCESS for fact in facts if fact.holds)
 
 
-def _admits(rules: ModelRules, grant: Grant) -> bool:
+def admits_grant(rules: ModelRules, grant: Grant) -> bool:
+    """Return True if the model admits a tuple for the grant."""
     user = f"{grant.principal.type.value}:x" + ("#assignee" if grant.principal.type is PrincipalType.ROLE else "")
     until = datetime.max.replace(tzinfo=UTC) if grant.expires else None
     return rules.admits(HeldTuple(user, grant.relation, f"{grant.object.type.value}:x", until))

@@ -1,73 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replay recorded decisions with two sets of policies, and group the answers that differ.
-
-A line of a log of decisions is an audit record, or an object with the field `input` (the complete input of the
-policies, as in OPA's decision log). An audit record lacks some fields of the input. They are null or empty in the
-replay, and `unrecorded_inputs` names those that the guardrails read.
-"""
+"""Compare the answers of two sets of policies to recorded decisions, and group those that differ. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from gateway.access.audit.audit_record import AuditedActor, AuditedDecision, AuditedResource, AuditRecord
-from gateway.access.decisions.policy import PolicyActor, PolicyContext, PolicyQuestion, PolicyResource
 from gateway.opa.decider import WireAnswer
+from gateway.opa.replay_records import WHOLE, Recorded
 from gateway.opa.syntax import Module, calls, constant_path
 
-#: Fields of the input that an audit record does not have, by their name in rules.
-UNRECORDED: Final[Mapping[str, str]] = {
-    "roles": "input.actor.roles",
-    "groups_known": "input.actor.groups_known",
-    "namespace_ids": "resource.namespace_ids",
-    "former_names": "resource.former_names",
-    "former_namespaces": "resource.former_namespaces",
-    "former_names_complete": "resource.former_names_complete",
-    "warehouse": "resource.warehouse",
-    "project_id": "resource.project_id",
-    "facts": "question.facts",
-}
-#: Fields that are different in each request. Without a rule that reads them, equal inputs are evaluated once.
-_VARYING: Final = ("request_id", "time", "user_agent", "client_address")
-
 _TIME: Final = ("input", "context", "time")
-WHOLE: Final = "\0"
-"""Stands for all fields in the names of those that rules read."""
-
-NOT_READ: Final = "not read"
-"""The value of fields that no rule reads. As a time it is invalid."""
-
-_encode: Final = msgspec.json.Encoder().encode
-_records: Final = msgspec.json.Decoder(AuditRecord)
-
-
-class InvalidRecord(Exception):
-    """A line of the log is neither an audit record nor an object with `input`."""
-
-
-Key = tuple[bytes, bytes]
-"""The frame and the question of a recorded decision."""
-
-
-class Recorded(msgspec.Struct):
-    """Equal questions to the policies: how many records have them, and the first of these records.
-
-    `frame` is the caller with its circumstances, `question` the operation on an object, both as JSON of the input.
-    """
-
-    frame: bytes
-    question: bytes
-    operation: str
-    example: str
-    count: int = 1
-
-    @property
-    def key(self) -> Key:
-        """The frame and the question."""
-        return self.frame, self.question
 
 
 class Difference(msgspec.Struct, frozen=True, order=True):
@@ -89,33 +34,16 @@ class Difference(msgspec.Struct, frozen=True, order=True):
         return " ".join([self.kind, self.operation, *self.detail])
 
 
+Answers = tuple[WireAnswer | None, WireAnswer | None]
+"""The answers of the old and the new policies. An answer is None if the policies fail."""
+
+
 class Group(msgspec.Struct):
     """The number of recorded decisions with a difference, and one of them."""
 
     difference: Difference
     count: int
     example: str
-
-
-class _Frame(msgspec.Struct):
-    actor: PolicyActor
-    context: PolicyContext
-
-
-class _GivenFrame(msgspec.Struct):
-    actor: dict[str, Any]
-    context: dict[str, Any]
-
-
-class _GivenInput(msgspec.Struct):
-    actor: dict[str, Any]
-    context: dict[str, Any]
-    questions: list[dict[str, Any]]
-
-
-class _Lined(msgspec.Struct):
-    input: _GivenInput | None = None
-    decision_id: str = ""
 
 
 def read_inputs(modules: Sequence[Module]) -> frozenset[str]:
@@ -145,39 +73,6 @@ def time_is_only_parsed(modules: Sequence[Module]) -> bool:
     return reads == parses and WHOLE not in read_inputs(modules)
 
 
-def unrecorded_inputs(modules: Sequence[Module]) -> list[str]:
-    """Return the fields of the input that guardrails read and an audit record lacks."""
-    guardrails = [each for each in modules if each.package[:2] == ("gateway", "guardrails")]
-    read = read_inputs(guardrails)
-    return [name for field, name in UNRECORDED.items() if field in read or WHOLE in read]
-
-
-def distinct(lines: Iterable[bytes], read: frozenset[str], only: Set[Key] | None = None) -> list[Recorded]:
-    """Return the different questions in the lines of a log, sorted by frame.
-
-    Fields outside of `read` make no difference. With `only`, return those whose key without the time is in `only`.
-    Raises InvalidRecord with the number of the line.
-    """
-    unset = {} if WHOLE in read else {name: NOT_READ for name in _VARYING if name not in read}
-    found: dict[Key, Recorded] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            recorded = list(_recorded(line, unset))
-            timeless = recorded if only is None else _recorded(line, {**unset, "time": NOT_READ})
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise InvalidRecord(f"line {number} is neither an audit record nor has it an `input`: {error}") from None
-        for each, without_time in zip(recorded, timeless, strict=True):
-            if only is not None and without_time.key not in only:
-                continue
-            if (known := found.get(each.key)) is not None:
-                known.count += 1
-            else:
-                found[each.key] = each
-    return [found[key] for key in sorted(found)]
-
-
 def difference(operation: str, old: WireAnswer | None, new: WireAnswer | None) -> Difference | None:
     """Return how the answers differ; None if they do not. An answer is None if the policies fail."""
     if old is None or new is None:
@@ -188,6 +83,23 @@ def difference(operation: str, old: WireAnswer | None, new: WireAnswer | None) -
     if old.allow and old.obligations != new.obligations:
         return Difference(_obliges(old, new), operation, _changed(old, new))
     return None
+
+
+def combined(
+    operation: str, answers: Answers, related: tuple[bool, bool], relations: Iterable[str]
+) -> Difference | None:
+    """Return how the decision differs if both policies and relations decide it; None if it does not.
+
+    `related` is whether the old and the new relationship model give the demanded relations. `relations` are those that
+    differ.
+    """
+    old, new = answers
+    if related[0] == related[1]:
+        return difference(operation, old, new) if related[0] else None
+    answer = new if related[1] else old
+    if answer is None or not answer.allow:
+        return None
+    return Difference("allow" if related[1] else "deny", operation, tuple(relations))
 
 
 def grouped(found: Iterable[tuple[Recorded, Difference]]) -> list[Group]:
@@ -210,63 +122,6 @@ def _obliges(before: WireAnswer, after: WireAnswer) -> str:
 def _changed(before: WireAnswer, after: WireAnswer) -> tuple[str, ...]:
     left, right = (msgspec.to_builtins(each.obligations) for each in (before, after))
     return tuple(sorted(name for name in {*left, *right} if left.get(name) != right.get(name)))
-
-
-def _recorded(line: bytes, unset: Mapping[str, str]) -> Iterator[Recorded]:
-    given = msgspec.json.decode(line, type=_Lined)
-    if given.input is not None:
-        actor, context = given.input.actor, {**given.input.context, **unset}
-        frame = _encode(_GivenFrame(actor, context))
-        example = given.decision_id or f"{actor.get('kind', '')} {actor.get('id', '')}".strip()
-        for each in given.input.questions:
-            yield Recorded(frame, _encode(each), str(each.get("operation")), example)
-        return
-    record = _records.decode(line)
-    frame, example = _encode(_Frame(_actor(record.actor), _context(record, unset))), ""
-    for decision in record.decisions:
-        if decision.outcome != "unavailable":
-            example = example or _example(record)
-            yield Recorded(frame, _encode(_question(decision)), decision.operation, example)
-
-
-def _context(record: AuditRecord, unset: Mapping[str, str]) -> PolicyContext:
-    context: dict[str, Any] = {
-        "request_id": record.request_id,
-        "time": record.at.isoformat().replace("+00:00", "Z"),
-        "user_agent": record.user_agent,
-        "client_address": record.client_address,
-    }
-    return PolicyContext(**{**context, **unset})
-
-
-def _actor(actor: AuditedActor) -> PolicyActor:
-    return PolicyActor(
-        id=actor.id,
-        kind=actor.kind,
-        assumed_role=actor.assumed_role,
-        engine=actor.engine,
-        subject_proven=actor.subject_proven,
-        asked_by=actor.asked_by,
-    )
-
-
-def _question(decision: AuditedDecision) -> PolicyQuestion:
-    about = decision.resources[0] if decision.resources else AuditedResource(type="server")
-    name, namespace = about.name, None
-    if about.type in ("table", "view", "generic_table", "column") and name is not None and "." in name:
-        *namespace, name = name.split(".")
-    elif about.type == "namespace" and name is not None:
-        namespace = name.split(".")
-    resource = PolicyResource(
-        type=about.type, id=about.id, name=name, namespace=namespace, warehouse_id=about.warehouse_id
-    )
-    return PolicyQuestion(operation=decision.operation, resource=resource)
-
-
-def _example(record: AuditRecord) -> str:
-    about = record.decisions[0].resources[:1]
-    on = f" on {about[0].type} {about[0].name or about[0].id}" if about else ""
-    return f"{record.actor.kind} {record.actor.id}{on} at {record.at.isoformat()} (record {record.id})"
 
 
 def _strings(node: Any) -> Iterator[str]:

@@ -19,7 +19,7 @@ import msgspec
 
 from gateway.opa.decider import WireAnswer
 from gateway.opa.policy_files import shipped_policies
-from gateway.opa.replay import Recorded
+from gateway.opa.replay_records import Recorded
 from gateway.opa.syntax import InvalidPolicies
 
 QUESTIONS: Final = 200

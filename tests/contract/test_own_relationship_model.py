@@ -138,6 +138,34 @@ def test_policy_diff_replays_the_audit_records_of_the_database(
     assert (back.returncode, "allow load_table closed" in back.stderr) == (DIFFERS, True)
 
 
+def test_policy_diff_decides_recorded_decisions_by_two_models_and_policies(
+    world: World, ns: str, stack: Ready, own: Path, auditor: Any
+) -> None:
+    """The refusal of the last seconds is decided again, on the current grants, by models and policies together."""
+    table = world.table(ns)
+    assert auditor.get(table.path).status_code == 404
+
+    def differing(*arguments: str) -> dict[str, Any]:
+        time = ("--database", "--since", "10m", "--format", "json")
+        done = lakegate(stack, "policy", "diff", *arguments, *time)
+        assert done.returncode in (0, DIFFERS), done.stderr
+        found = json.loads(done.stdout)
+        return {each["line"]: each for each in found["differences"]} | {"found": found}
+
+    wider = differing("packaged", "packaged", "--models", "active", str(own))
+    assert f"user {auditor.id} on table {ns}." in wider["allow load_table can_get_metadata"]["example"]
+    assert "allow load_table can_get_metadata" in wider["found"]["unacknowledged"]
+    narrower = differing("packaged", "packaged", "--models", str(own), "active")
+    assert "deny load_table can_get_metadata" in narrower
+    assert narrower["found"]["unacknowledged"] == []
+    assert wider["found"]["not_replayable"] == 0
+    closed = own / "policies/gateway/guardrails/closed.rego"
+    closed.parent.mkdir(parents=True)
+    closed.write_text(CLOSED)
+    together = differing("packaged", str(own), "--models", "active", str(own))
+    assert "allow load_table can_get_metadata" not in together, "the new policies deny what the new model gives"
+
+
 CLOSED = """# METADATA
 # title: Close all tables
 # schemas:

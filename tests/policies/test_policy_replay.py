@@ -15,6 +15,7 @@ from gateway.cli import main
 from gateway.cli.common import DIFFERS
 from lakegate.local.policy_repository import create_repository
 
+WAREHOUSE = "0195c0de-0000-7000-8000-00000000ffff"
 FROZEN = "0195c0de-0000-7000-8000-00000000f0f0"
 NIGHT, NOON = "2026-03-04T03:00:00Z", "2026-03-04T12:00:00Z"
 CONTRACTOR = "oidc~contractor"
@@ -29,6 +30,31 @@ obligations[index] contains {"max_credential_seconds": SECONDS} if {
 	question.operation == "vend_credentials"
 }
 """
+ROLE = "0195c0de-0000-7000-8000-0000000000aa"
+ADDRESSES = ("10.0.0.1", "192.0.2.1")
+BY_ROLE_AND_FACT = f"""# METADATA
+# title: Members of the role must not purge
+# schemas:
+#   - input: schema.input
+package gateway.guardrails.limited
+
+denials[index] contains {{"code": "no_purge", "message": "Do not purge."}} if {{
+	some index, question in input.questions
+	"{ROLE}" in input.actor.roles
+	question.facts.purge
+}}
+"""
+BY_ADDRESS = """# METADATA
+# title: No tables outside of the network
+# schemas:
+#   - input: schema.input
+package gateway.guardrails.limited
+
+denials[index] contains {"code": "outside", "message": "Use the network."} if {
+	some index, _ in input.questions
+	not startswith(input.context.client_address, "10.")
+}
+"""
 
 
 def run(old: str, new: str, *arguments: str) -> Result:
@@ -36,11 +62,18 @@ def run(old: str, new: str, *arguments: str) -> Result:
 
 
 def record(operation: str, at: str = NOON, *, user: str = "oidc~ann", table: str = FROZEN) -> dict[str, Any]:
-    about = {"type": "table", "id": table, "name": "sales.orders", "warehouse_id": str(uuid4())}
-    decision = {"operation": operation, "outcome": "allowed", "determined_by": "both", "resources": [about]}
+    about = {"type": "table", "id": table, "name": "sales.orders", "warehouse_id": WAREHOUSE}
+    inputs: dict[str, Any] = {"name": "orders", "namespace": ["sales"], "warehouse_id": about["warehouse_id"]}
+    decision: dict[str, Any] = {
+        "operation": operation,
+        "outcome": "allowed",
+        "determined_by": "both",
+        "resources": [about],
+    }
+    decision |= {"inputs": inputs}
     actor = {"kind": "user", "id": user}
     ids = {"id": str(uuid4()), "format": 1, "at": at, "request_id": str(uuid4())}
-    return {**ids, "actor": actor, "decisions": [decision]}
+    return {**ids, "actor": actor, "decisions": [decision], "inputs": {}}
 
 
 def log(directory: Path, *records: dict[str, Any]) -> Path:
@@ -75,7 +108,7 @@ def test_new_denial_is_counted_with_an_example(freezing: Path, tmp_path: Path) -
     assert (difference["line"], difference["count"], difference["widens"]) == ("deny drop_table table_frozen", 2, False)
     assert difference["example"].startswith("user oidc~ann on table sales.orders at 2026-03-04T")
     assert found["decisions"] == 4
-    assert "input.actor.roles" in found["depends_on"]
+    assert found["not_replayable"] == 0
 
 
 def test_lifted_denial_needs_an_exact_acknowledgement(freezing: Path, tmp_path: Path) -> None:
@@ -130,3 +163,34 @@ def test_line_that_is_no_record_is_an_error(freezing: Path, tmp_path: Path) -> N
     done = run("packaged", str(freezing), "--replay", str(log(tmp_path, record("load_table"), {"some": "thing"})))
     assert (done.exit_code, "line 2 is neither an audit record" in done.stderr) == (1, True)
     assert run("packaged", str(freezing)).exit_code == 2
+
+
+def test_recorded_roles_and_facts_decide(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    file = own / "policies/gateway/guardrails/limited.rego"
+    file.parent.mkdir(parents=True)
+    file.write_text(BY_ROLE_AND_FACT)
+    purge, keep, other, old = (record("drop_table") for _ in range(4))
+    for each, purged in ((purge, True), (keep, False), (other, True)):
+        each["inputs"] = {"roles": [ROLE]} if each is not other else {}
+        each["decisions"][0]["inputs"]["facts"] = {"purge": purged}
+    del old["inputs"], old["decisions"][0]["inputs"]
+    left_out = record("drop_table")
+    left_out["decisions"][0]["inputs"] = {"complete": False}
+    file = log(tmp_path, purge, keep, other, old, left_out, old)
+    done = run("packaged", str(own), "--replay", str(file), "--format", "json")
+    found = json.loads(done.stdout)
+    assert [(each["line"], each["count"]) for each in found["differences"]] == [("deny drop_table no_purge", 1)]
+    assert (found["decisions"], found["questions"], found["not_replayable"]) == (3, 3, 3)
+
+
+def test_policies_that_read_the_request_id_or_address_tell_equal_records_apart(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    file = own / "policies/gateway/guardrails/limited.rego"
+    file.parent.mkdir(parents=True)
+    file.write_text(BY_ADDRESS)
+    records = [record("load_table", at) | {"client_address": address} for at in (NIGHT, NOON) for address in ADDRESSES]
+    done = run("packaged", str(own), "--replay", str(log(tmp_path, *records)), "--format", "json")
+    found = json.loads(done.stdout)
+    assert [(each["line"], each["count"]) for each in found["differences"]] == [("deny load_table outside", 2)]
+    assert (found["decisions"], found["questions"]) == (4, 2)
