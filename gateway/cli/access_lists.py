@@ -70,9 +70,10 @@ def _rows(api: Management, path: str, body: dict[str, Any]) -> Iterator[dict[str
 @click.command("who-can")
 @click.argument("action")
 @click.option("--expand", type=click.UUID, help="Id of a role: list its members that may.")
+@click.option("--at", "moment", help="A past moment, such as 2026-11-02T09:30:00Z. Default: now.")
 @click.option("--json", "as_json", is_flag=True, help="Print each row as JSON.")
 @_about_an_object
-def who_can(action: str, expand: UUID | None, as_json: bool, api: Management, **at: Any) -> None:
+def who_can(action: str, expand: UUID | None, moment: str | None, as_json: bool, api: Management, **at: Any) -> None:
     """List the principals that may take ACTION, such as read_data, on an object: principal, end and reason, separated
     by tabs.
 
@@ -83,6 +84,7 @@ def who_can(action: str, expand: UUID | None, as_json: bool, api: Management, **
         raise click.UsageError("give an object, or --project")
     body: dict[str, Any] = {"action": action, "object": object}
     body |= {} if expand is None else {"expand": str(expand)}
+    body |= {} if moment is None else {"at": moment}
     for row in _rows(api, _WHO_CAN, body):
         click.echo(json.dumps(row) if as_json else line(_principal(row["principal"]), _end(row), _reason(row)))
 

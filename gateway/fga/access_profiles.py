@@ -100,7 +100,7 @@ class Profiles:
         self, model: ModelRules, structure: Iterable[HeldTuple], relation: str, object: str, now: datetime
     ) -> None:
         self._model = model
-        self._structure = tuple(structure)
+        self.structure = tuple(structure)
         self._relation = relation
         self._object = object
         self._now = now
@@ -110,7 +110,7 @@ class Profiles:
         """Return True if a user with these tuples has the relation. Raises UnknownRule."""
         known = self._known.get(tuples)
         if known is None:
-            evaluation = Evaluation(self._model, (*self._structure, *tuples), PROFILE_USER, self._now)
+            evaluation = Evaluation(self._model, (*self.structure, *tuples), PROFILE_USER, self._now)
             known = self._known[tuples] = evaluation.holds(self._relation, self._object)
         return known
 

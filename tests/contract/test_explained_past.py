@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations of past moments on the real stack: grants, memberships, placements and models that ended since."""
+"""Explanations of past moments, and principals that had a right then: grants, placements and models of that time."""
 
 from __future__ import annotations
 
@@ -50,6 +50,21 @@ def of_carol(world: World, table: Table, at: str, action: str = "read_data") -> 
 def allowed(world: World, table: Table, *moments: str, action: str = "read_data") -> list[bool]:
     """Return for each moment whether carol had the right to the action."""
     return [of_carol(world, table, at, action)["decision"] == "allowed" for at in moments]
+
+
+def who_could(asker: Person, world: World, table: Table, at: str | None, action: str = "read_data") -> dict[str, Any]:
+    """Return the answer to the question who could take an action on the table at the moment."""
+    object = {"table": {"warehouse-id": world.warehouse, "table-id": table.uuid}}
+    body = {"action": action, "object": object} | ({} if at is None else {"at": at})
+    answer = send_until_decided(lambda: asker.post("/management/v1/access/who-can", body))
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def named(answer: dict[str, Any]) -> set[str]:
+    """Return the ids of the users and roles in the rows."""
+    return {row["principal"].get("user") or row["principal"]["role"] for row in answer["rows"]}
 
 
 def test_a_revoked_grant_holds_at_the_moments_of_its_life_only(world: World, ns: str) -> None:
@@ -109,11 +124,11 @@ def test_a_moved_namespace_is_in_its_parent_of_that_moment(world: World) -> None
     assert made.status_code == 200, made.text
     table = world.table(f"{old}%1Finner")
     inner = world.namespace_id(f"{old}%1Finner")
-    give(world, "namespace", world.namespace_id(new), "select", {"user": world.carol.id})
+    give(world, "namespace", world.namespace_id(old), "select", {"user": world.carol.id})
     before = moment()
     path = f"/management/v1/warehouse/{world.warehouse}/namespace/{inner}/move"
     assert world.admin.post(path, {"destination": [new, "inner"]}).status_code == 200
-    assert allowed(world, table, before, moment()) == [False, True]
+    assert allowed(world, table, before, moment()) == [True, False]
 
 
 def test_managed_access_counts_at_the_moments_when_it_was_on(world: World, ns: str) -> None:
@@ -241,3 +256,94 @@ def test_who_may_ask_about_a_past_moment_is_decided_now(world: World, ns: str) -
     assert status(world.analyst, identity={"user": world.carol.id}) == 403
     take(world, "table", table.uuid, "select", {"user": world.analyst.id})
     assert status(world.analyst) == 404
+
+
+def test_the_rows_of_who_can_are_those_of_that_moment(world: World, ns: str) -> None:
+    table, role, other = world.table(ns), make_role(world), world.namespace()
+    put_in(world, role, "user", world.carol.id)
+    give(world, "namespace", world.namespace_id(ns), "select", {"role": role})
+    give(world, "table", table.uuid, "select", {"user": world.analyst.id}, reason="quarterly review")
+    during = moment()
+    take(world, "table", table.uuid, "select", {"user": world.analyst.id})
+    assert rename(world.admin, world, "tables", (ns, table.name), (other, table.name)).status_code == 204
+    then, after, now = (who_could(world.admin, world, table, at) for at in (during, moment(), None))
+    assert {role, world.analyst.id} <= named(then)
+    assert not {role, world.analyst.id} & named(after)
+    assert named(after) == named(now)
+    [row] = [each for each in then["rows"] if each["principal"].get("user") == world.analyst.id]
+    assert [fact["reason"] for fact in row["reason"]] == ["quarterly review"]
+    assert datetime.fromisoformat(then["as-of"]) == datetime.fromisoformat(during)
+    assert then["not-kept"] == ["policies", "data-policies", "token-groups", "warehouse-status"]
+    assert "limits" not in str(then["rows"])
+    for person in (world.analyst, world.carol, world.steward):
+        found = explain(world.admin, of_table(world, table.uuid, "read_data"), identity={"user": person.id}, at=during)
+        assert found["relationships"]["holds"] is (person is not world.steward)
+
+
+def test_a_namespace_was_visible_by_a_table_that_is_deleted_now(world: World, ns: str) -> None:
+    table, id = world.table(ns), world.namespace_id(ns)
+    give(world, "table", table.uuid, "select", {"user": world.carol.id})
+    during = moment()
+    assert world.admin.delete(f"{table.path}?purgeRequested=false").status_code == 204
+    world.sql("delete from tables where id::text = $1", table.uuid)
+    asked = {"namespace": {"action": "include_in_list", "namespace-id": id}}
+
+    def saw(at: str) -> bool:
+        return bool(explain(world.admin, asked, identity={"user": world.carol.id}, at=at)["relationships"]["holds"])
+
+    assert [saw(during), saw(moment())] == [True, False]
+    body = {"action": "include_in_list", "object": {"namespace": {"namespace-id": id}}}
+    for at, there in ((during, True), (moment(), False)):
+        rows = world.admin.post("/management/v1/access/who-can", body | {"at": at}).json()
+        assert (world.carol.id in named(rows)) is there
+
+
+def test_a_right_through_a_deleted_container_is_another_grant(world: World, ns: str) -> None:
+    table, other = world.table(ns), world.namespace()
+    role = make_role(world)
+    put_in(world, role, "user", world.carol.id)
+    for principal in ({"role": role}, {"user": world.analyst.id}):
+        give(world, "namespace", world.namespace_id(ns), "select", principal)
+    during = moment()
+    assert rename(world.admin, world, "tables", (ns, table.name), (other, table.name)).status_code == 204
+    assert world.admin.delete(f"{world.root}/namespaces/{ns}").status_code == 204
+    then = who_could(world.admin, world, table, during)
+    assert {role, world.analyst.id} <= named(then)
+    for row in then["rows"]:
+        if row["principal"] in ({"role": role}, {"user": world.analyst.id}):
+            assert row["reason"] == [{"fact": "another grant"}]
+    asked = explain(world.admin, of_table(world, table.uuid, "read_data"), identity={"user": world.carol.id}, at=during)
+    assert asked["relationships"] == {"holds": True, "relation": "can_read_data", "another-grant": True}
+
+
+def test_the_members_of_a_role_are_those_of_that_moment(world: World) -> None:
+    role = make_role(world)
+    put_in(world, role, "user", world.carol.id)
+    during = moment()
+    gone = send_until_decided(lambda: world.admin.delete(f"/management/v1/role/{role}/members/user/{world.carol.id}"))
+    assert gone.status_code == 204, gone.text
+    asked = {"role": {"action": "assume", "role-id": role}}
+    about = {"identity": {"user": world.carol.id}}
+    assert [explain(world.admin, asked, at=at, **about)["decision"] for at in (during, moment())] == [
+        "allowed", "denied",
+    ]  # fmt: skip
+
+
+def test_a_user_had_no_right_while_the_directory_had_deactivated_it(world: World, ns: str) -> None:
+    table = world.table(ns)
+    person = world.stranger()
+    assert person.get("/management/v1/whoami").status_code == 200
+    give(world, "table", table.uuid, "select", {"user": person.id})
+    world.sql(
+        "insert into scim_users (id, user_id, provider_id, user_name, user_name_key, active, document) "
+        "values (gen_random_uuid(), $1, 'past', $1, $1, true, '{}')",
+        person.id,
+    )
+    moments = [moment()]
+    for active in (False, True):
+        world.sql("update scim_users set active = $2 where user_id = $1", person.id, active)
+        moments.append(moment())
+    world.sql("delete from scim_users where user_id = $1", person.id)
+    asked, about = of_table(world, table.uuid, "read_data"), {"identity": {"user": person.id}}
+    decisions = [explain(world.admin, asked, at=at, **about)["decision"] for at in (*moments, moment())]
+    assert decisions == ["allowed", "denied", "allowed", "allowed"]

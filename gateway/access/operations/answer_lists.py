@@ -23,7 +23,7 @@ from gateway.access.nouns.role import RoleRef
 from gateway.access.nouns.server import ServerRef
 from gateway.access.operation import Audience, PublicAudience, QuestionOperation
 from gateway.access.operations.actions import Identity
-from gateway.access.operations.answers import PolicyReason
+from gateway.access.operations.answers import NotKept, PolicyReason
 from gateway.access.operations.grants import GrantedOn, GrantedTo
 from gateway.access.tuples import Principal
 
@@ -50,6 +50,7 @@ class WhoCan(QuestionOperation):
     expand: UUID | None = None
     page_token: str | None = None
     page_size: int | None = None
+    at: datetime | None = None
 
     def demands(self) -> tuple[Demand, ...]:
         role = () if self.expand is None else (Demand(Can.READ_ASSIGNMENTS, RoleRef(self.expand)),)
@@ -60,7 +61,8 @@ class WhoCan(QuestionOperation):
 
     def audit_details(self) -> Mapping[str, str]:
         role = {} if self.expand is None else {"expanded_role": str(self.expand)}
-        return {"asked_action": self.action.value, **role}
+        moment = {} if self.at is None else {"at": self.at.isoformat()}
+        return {"asked_action": self.action.value, **role, **moment}
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ class WhoCanRequest(StrictRequest, frozen=True):
     """Request of `POST /access/who-can`.
 
     `action` and `object` are as in `POST /permissions/check`, such as `"read_data"` and `{"table": {"warehouse-id": …,
-    "table-id": …}}`. `expand` is a role of the answer, whose members are listed instead.
+    "table-id": …}}`. `expand` is a role of the answer, whose members are listed instead. `at` is the past moment of the
+    question; without it the question is about now.
     """
 
     action: str
@@ -112,6 +115,7 @@ class WhoCanRequest(StrictRequest, frozen=True):
     expand: UUID | None = None
     page_token: str | None = None
     page_size: PageRows | None = None
+    at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class WhatCanRequest(StrictRequest, frozen=True):
@@ -203,7 +207,8 @@ class AccessAnswer(Answer, frozen=True, omit_defaults=True, kw_only=True):
     0, because they are read on the primary database. `revision` is that of the server's rights, `warehouse-revision`
     that of the rights in the object's warehouse, `model-id` that of the relationship model. `token-groups-known` is
     false, because only a token states the roles that a user has by groups. `circumstances-known` is false, because no
-    request is sent: guardrails that read circumstances can decide otherwise.
+    request is sent: guardrails that read circumstances can decide otherwise. In an answer about a past moment, `as-of`
+    is that moment, and `not-kept` names what has no history: the answer is by relationships only.
     """
 
     as_of: datetime
@@ -214,6 +219,7 @@ class AccessAnswer(Answer, frozen=True, omit_defaults=True, kw_only=True):
     token_groups_known: bool
     circumstances_known: bool
     next_page_token: str | None = None
+    not_kept: list[NotKept] = []
 
 
 class WhoCanAnswer(AccessAnswer, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Let the statements of one transaction read the grants and placements of a past moment.
 
-The schema `lakegate_past` has views with the names of the tables (migration 0063). The transaction puts it in front of
-`search_path`, so the same statements answer about the present and about the past. Names are those of today.
+The schema `lakegate_past` has views with the names of the tables, and a function with the name of the clock (migration
+0063). The transaction puts it in front of `search_path`, so the same statements answer about the present and about the
+past. Names are those of today.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ _HISTORY: Final = text(
 _GO_BACK: Final = text(
     """
     select set_config('lakegate.at', cast(:at as text), true),
-        set_config('search_path', 'lakegate_past, ' || current_setting('search_path'), true)
+        set_config('search_path', 'lakegate_past, pg_catalog, ' || current_setting('search_path'), true)
     """
 )
+_GO_FORWARD: Final = text("set local search_path to default")
 
 
 class History(NamedTuple):
@@ -57,6 +59,11 @@ async def _created_at(connection: AsyncConnection, key: ObjectKey) -> datetime |
     table = TABLES[row.type]
     found: datetime | None = await connection.scalar(select(table.c.created_at).where(table.c.id == row.id))
     return found
+
+
+async def go_forward(connection: AsyncConnection) -> None:
+    """Let the next statements of the transaction read the present rows, also if they read those of a past moment."""
+    await connection.execute(_GO_FORWARD)
 
 
 async def go_back(connection: AsyncConnection, at: datetime) -> None:

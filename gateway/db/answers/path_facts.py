@@ -18,7 +18,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import READ_COLUMNS, Principal, PrincipalType, TupleKey
-from gateway.db.answers.held_objects import derived_tuples
 from gateway.db.grants.grant_ends import GrantRow
 from gateway.db.pools.rows import columns_of, fetch_all
 from gateway.db.tuples.desired_tuples import TRAVERSE, desired_tuples
@@ -74,16 +73,11 @@ class PathFacts:
 
 
 async def read_path_facts(
-    connection: AsyncConnection,
-    principals: Sequence[Principal],
-    object: ObjectKey,
-    *,
-    now: datetime,
-    past: bool = False,
+    connection: AsyncConnection, principals: Sequence[Principal], object: ObjectKey, *, now: datetime
 ) -> PathFacts:
     """Return the facts that decide about the principals and the object at `now`, the time of the decision.
 
-    With `past` the connection reads the rows of that time (`gateway.db.answers.past`).
+    For a past time, the connection must read the rows of that time (`gateway.db.answers.past`).
     """
     edges, placed = await structure_above(connection, [object])
     path = {object, *placed[object].above} | {key.object for key in edges}
@@ -92,10 +86,6 @@ async def read_path_facts(
     grants = by_tuple(rows)
     tuples: dict[TupleKey, datetime | None] = dict.fromkeys(edges)
     tuples |= {key: expiry_of(some) for key, some in grants.items()}
-    if past:
-        derived = await derived_tuples(connection, principals, list(path), now=now)
-        tuples |= {TupleKey(each.principal, each.relation, each.object): each.until for each in derived}
-        return PathFacts(frozenset(path), tuples, grants)
     holders = {*principals, *(_role(row.object_id) for row in rows if row.object_type == ObjectType.ROLE.value)}
     tuples |= await desired_tuples(connection, _derived(holders, path))
     return PathFacts(frozenset(path), tuples, grants)

@@ -23,6 +23,7 @@ from gateway.features.answers.holdings import Holding, Holdings, structural
 from gateway.features.answers.reasons import Reason, Reasons
 from gateway.fga.access_profiles import Profiles, Relevance, relevance_of
 from gateway.fga.answer_checks import ActiveModel
+from gateway.fga.evaluation import HeldTuple
 from gateway.fga.relationships import TRAVERSE, object_name
 
 
@@ -95,18 +96,22 @@ def distances(key: ObjectKey, structure: Sequence[TupleKey]) -> dict[ObjectKey, 
 
 @dataclass(slots=True)
 class Listing:
-    """Judges candidates. `judged` collects the result for each candidate, `rows` the reason of each row."""
+    """Judges candidates. `judged` collects the result for each candidate, `rows` the reason of each row.
+
+    `profiles` collects the sets of tuples of candidates, each with a candidate that has them and its result.
+    """
 
     asked: AskedObject
     asker: Asker
     expanded: bool
     judged: dict[Principal, bool] = field(default_factory=dict)
     rows: dict[Principal, tuple[Reason, Holdings]] = field(default_factory=dict)
+    profiles: dict[frozenset[HeldTuple], tuple[Principal, bool]] = field(default_factory=dict)
 
     async def judge(self, connection: Connection, principals: Sequence[Principal]) -> list[bool]:
         """Return for each principal whether it is a row, in order. Raises UnknownRule."""
         holdings = await read_holdings(connection, principals, self.asked.candidates(), self.asked)
-        judge = _Judge(self.asked.profiles, holdings, self.asked, self.asker)
+        judge = _Judge(self.asked.profiles, holdings, self.asked, self.asker, self.profiles)
         reasons = Reasons(self.asked.profiles, holdings, self.asked.distance, self.asker.readable)
         listed = []
         for each in principals:
@@ -144,12 +149,15 @@ class _Judge:
     holdings: Holdings
     asked: AskedObject
     asker: Asker
+    evaluated: dict[frozenset[HeldTuple], tuple[Principal, bool]]
     _holding: dict[Principal, bool] = field(default_factory=dict)
 
     def holds(self, principal: Principal) -> bool:
         """Return True if the principal has the relation."""
         if principal not in self._holding:
-            self._holding[principal] = self.profiles.holds(self.holdings.tuples_of(principal))
+            tuples = self.holdings.tuples_of(principal)
+            self._holding[principal] = holds = self.profiles.holds(tuples)
+            self.evaluated.setdefault(tuples, (principal, holds))
         return self._holding[principal]
 
     def is_listed(self, principal: Principal) -> bool:

@@ -46,6 +46,7 @@ async def who_can(ctx: Ctx) -> WhoCanAnswer:
         expand=request.expand,
         page_token=request.page_token,
         page_size=request.page_size,
+        at=request.at,
     )
     return await ctx.use(WhoCanLists).who_can(await ctx.admit(operation))
 

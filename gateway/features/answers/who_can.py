@@ -7,6 +7,7 @@ The rows are computed from the recorded grants, and OpenFGA confirms them before
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import compress
 from typing import Final
 from uuid import UUID
@@ -19,15 +20,19 @@ from gateway.access.nouns.resolved import warehouse_of
 from gateway.access.operations.answer_lists import DEFAULT_ROWS, MAX_ROWS, WhoCan, WhoCanAnswer, WhoCanRow
 from gateway.access.principals import principal_answer
 from gateway.access.tuples import ALL_USERS, Principal, PrincipalType
-from gateway.db.answers.path_grants import Candidates, Moment, Sought, holders, roles_below, snapshot
+from gateway.db.answers.past import go_forward
+from gateway.db.answers.path_grants import Candidates, Moment, Sought, holders, roles_below
 from gateway.db.engine.database import Connection
 from gateway.features.answers.confirmation import Confirming, Unconfirmed, deciding
 from gateway.features.answers.limits import limited
 from gateway.features.answers.listed_principals import AskedObject, Asker, Listing
+from gateway.features.answers.moments import NOT_KEPT, moment_of, within_limit
 from gateway.features.answers.reasons import facts_of, objects_of
 from gateway.features.grants.grant_lists import resource_of, whereabouts
 from gateway.features.paging import place_of, unpacked, visible_page
+from gateway.fga.access_profiles import PROFILE_USER
 from gateway.fga.answer_checks import ActiveModel, AnswerCheck
+from gateway.fga.relationships import object_name
 
 _EVERYONE: Final = Principal(PrincipalType.USER, ALL_USERS)
 _ROLE_PRIVILEGES: Final = GRANTABLE[ObjectType.ROLE]
@@ -49,8 +54,8 @@ class WhoCanLists(Confirming):
         if row is None:
             raise LookupError(f"WhoCan was not admitted on {operation.on!r}")
         with deciding():
-            model = await self._answer_engines.checks.model()
-            async with snapshot(self._database) as (connection, moment):
+            read = moment_of(self._database, self._answer_engines.checks, row.key, operation.at)
+            async with read as (connection, moment, model):
                 asked = await AskedObject.read(connection, row.key, operation.action.value, model, moment.now)
                 asker, opaque = await self._asker(permit, connection, asked)
                 listing = Listing(asked, asker, expanded=operation.expand is not None)
@@ -62,14 +67,34 @@ class WhoCanLists(Confirming):
                     page_token=operation.page_token,
                     page_size=min(operation.page_size or DEFAULT_ROWS, MAX_ROWS),
                 )
+                await go_forward(connection)
                 rows = await self._described(connection, listing, page)
-        rows = await limited(self._answer_engines.decisions, permit, page, rows)
+        if operation.at is None:
+            rows = await limited(self._answer_engines.decisions, permit, page, rows)
         if operation.page_token is None and operation.expand is None and asked.profiles.holds(frozenset()):
             rows.insert(0, WhoCanRow(principal=principal_answer(_EVERYONE.type, _EVERYONE.id), reason=[]))
+        answer = _answer(permit, moment, model, rows, token)
+        if operation.at is not None:
+            return answer, self._past(listing, model)
         checks = [AnswerCheck(each, asked.relation, asked.key) for each in listing.judged]
-        return _answer(permit, moment, model, rows, token), Unconfirmed(
-            moment.now, checks, list(listing.judged.values()), list(asked.distance)
+        return answer, Unconfirmed(moment.now, checks, list(listing.judged.values()), list(asked.distance))
+
+    def _past(self, listing: Listing, model: ActiveModel) -> Unconfirmed:
+        """Return the checks of an answer about a past moment: one for each set of tuples that a candidate had."""
+        asked, name = listing.asked, object_name(listing.asked.key)
+        worlds = [within_limit((*asked.profiles.structure, *tuples), name) for tuples in listing.profiles]
+        ask = partial(
+            self._answer_engines.confirmations.alone,
+            worlds,
+            PROFILE_USER,
+            asked.relation,
+            name,
+            asked.now,
+            model_id=model.id,
         )
+        judged = list(listing.profiles.values())
+        checks = [AnswerCheck(each, asked.relation, asked.key) for each, _ in judged]
+        return Unconfirmed(asked.now, checks, [holds for _, holds in judged], list(asked.distance), ask)
 
     async def _asker(
         self, permit: Permit[WhoCan], connection: Connection, asked: AskedObject
@@ -161,4 +186,5 @@ def _answer(
         token_groups_known=False,
         circumstances_known=False,
         next_page_token=token,
+        not_kept=[] if permit.operation.at is None else list(NOT_KEPT),
     )
