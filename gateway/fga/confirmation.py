@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from datetime import datetime
 
 from gateway.access.actor import Actor
@@ -62,13 +62,29 @@ class Confirmations:
         )
         return held
 
-    async def together_with(self, actor: Actor, question: Question, further: Sequence[FgaTuple], now: datetime) -> bool:
-        """Return whether the actor would have the relation if the `further` tuples existed, in no cache.
+    async def together_with(
+        self, worlds: Sequence[Sequence[FgaTuple]], actor: Actor, question: Question, now: datetime
+    ) -> list[bool]:
+        """Return, for each set of further tuples in order, whether the actor would have the relation with them, in no
+        cache.
 
         Raises DecisionEngineUnavailable.
         """
+        return await _together(self._with(each, actor, question, now) for each in worlds)
+
+    async def _with(self, further: Sequence[FgaTuple], actor: Actor, question: Question, now: datetime) -> bool:
         held, _ = await self._plain.check_with(actor, [question], (), now=now, paced=False, creations=further)
         return held[0] is True
+
+
+async def _together(checks: Iterable[Coroutine[None, None, bool]]) -> list[bool]:
+    """Return the results of the checks in order. The client limits how many are sent at the same time."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in checks]
+    except ExceptionGroup as failed:
+        raise first_of(failed) from None
+    return [task.result() for task in tasks]
 
 
 class _NewIds:

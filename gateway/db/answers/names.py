@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import ObjectKey
 from gateway.db.engine.object_locations import joined_locations
 from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.objects import IN_PROJECTS
@@ -53,28 +53,49 @@ async def names_of(connection: AsyncConnection, keys: Iterable[ObjectKey]) -> Ma
 
 
 class _Count(NamedTuple):
+    ord: int
     type: str
     number: int
 
 
+#: The namespaces in each of several containers: `ord` is the number of the container, from 1.
+NAMESPACES_WITHIN: Final = """
+    select c.ord, n.id, n.path_key, n.warehouse_id, n.ancestors
+    from unnest(cast(:types as text[]), cast(:ids as text[])) with ordinality as c(type, id, ord)
+    join warehouses w on case c.type when 'server' then true when 'project' then w.project_id = c.id
+        when 'warehouse' then w.id::text = c.id else c.type = 'namespace' end
+    join namespaces n on n.warehouse_id = w.id and (c.type <> 'namespace' or n.id::text = c.id
+        or c.id = any(cast(n.ancestors as text[])))
+"""
+
+# The containers of an object contain one another, so each table is read once.
 _INSIDE: Final = text(
-    """
-    with spaces as materialized (
-        select n.id from namespaces n join warehouses w on w.id = n.warehouse_id where case cast(:type as text)
-            when 'project' then w.project_id = :id
-            when 'warehouse' then w.id::text = :id
-            when 'namespace' then n.id::text = :id or cast(:uuid as uuid) = any(n.ancestors)
-            else false end)
-    select t.kind as type, count(*) as number from tables t join spaces s on s.id = t.namespace_id
-    where t.deleted_at is null and t.staged_by is null group by t.kind order by t.kind
-    """
+    f"""
+    with spaces as materialized ({NAMESPACES_WITHIN}),
+    counted as materialized (
+        select t.namespace_id, t.kind, count(*) as number from tables t
+        where t.namespace_id in (select id from spaces) and t.deleted_at is null and t.staged_by is null
+        group by t.namespace_id, t.kind)
+    select s.ord, c.kind as type, cast(sum(c.number) as bigint) as number
+    from spaces s join counted c on c.namespace_id = s.id group by s.ord, c.kind order by s.ord, c.kind
+    """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 )
 
 
-async def count_inside(connection: AsyncConnection, container: ObjectKey) -> Mapping[str, int]:
-    """Return the numbers of live tables, views and generic tables in a container, by type. Types without any are left
-    out.
+def container_values(containers: Sequence[ObjectKey]) -> dict[str, list[str]]:
+    """Return the parameters of `NAMESPACES_WITHIN`."""
+    return {"types": [key.type.value for key in containers], "ids": [key.id for key in containers]}
+
+
+async def count_inside(
+    connection: AsyncConnection, containers: Collection[ObjectKey]
+) -> Mapping[ObjectKey, Mapping[str, int]]:
+    """Return the numbers of live tables, views and generic tables in each container, by type.
+
+    Types without any are left out.
     """
-    uuid = container.id if container.type is ObjectType.NAMESPACE else None
-    values = {"type": container.type.value, "id": container.id, "uuid": uuid}
-    return {row.type: row.number for row in await fetch_all(connection, _Count, _INSIDE, values)}
+    some = list(containers)
+    found: dict[ObjectKey, dict[str, int]] = {key: {} for key in some}
+    for row in await fetch_all(connection, _Count, _INSIDE, container_values(some)):
+        found[some[row.ord - 1]][row.type] = row.number
+    return found

@@ -4,27 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey
+from gateway.db.answers.names import NAMESPACES_WITHIN, container_values
 from gateway.db.pools.rows import fetch_all
 from gateway.obligations.data_policies import AppliesTo
 
-_SPACES: Final = """
-    select c.ord, n.id, n.path_key, n.warehouse_id, n.ancestors
-    from unnest(cast(:types as text[]), cast(:ids as text[])) with ordinality as c(type, id, ord)
-    join warehouses w on case c.type when 'server' then true when 'project' then w.project_id = c.id
-        when 'warehouse' then w.id::text = c.id else c.type = 'namespace' end
-    join namespaces n on n.warehouse_id = w.id and (c.type <> 'namespace' or n.id::text = c.id
-        or c.id = any(cast(n.ancestors as text[])))
-"""
-
 _POLICIES: Final = text(
     f"""
-    with within as materialized (select distinct s.warehouse_id as id from ({_SPACES}) s)
+    with within as materialized (select distinct s.warehouse_id as id from ({NAMESPACES_WITHIN}) s)
     select d.id::text, d.applies_to = 'subjects' as of_subjects from data_policies d where exists (
         select 1 from data_policy_bindings b where b.policy_id = d.id and (
             b.warehouse_id in (select id from within)
@@ -37,7 +29,7 @@ _POLICIES: Final = text(
 
 _COUNTS: Final = text(
     f"""
-    with spaces as materialized ({_SPACES}),
+    with spaces as materialized ({NAMESPACES_WITHIN}),
     bindings as materialized (
         select b.object_type, b.object_id from data_policy_bindings b
         where b.policy_id = any(cast(:policies as uuid[]))),
@@ -78,7 +70,7 @@ async def policies_within(
     connection: AsyncConnection, containers: Sequence[ObjectKey], *, limit: int
 ) -> dict[str, AppliesTo]:
     """Return at most `limit` of the data policies that are bound in the warehouses of the containers, by their ids."""
-    rows = await fetch_all(connection, _Policy, _POLICIES, {**_values(containers), "limit": limit})
+    rows = await fetch_all(connection, _Policy, _POLICIES, {**container_values(containers), "limit": limit})
     return {row.id: AppliesTo.SUBJECTS if row.of_subjects else AppliesTo.EVERYONE for row in rows}
 
 
@@ -89,10 +81,6 @@ async def restricted_tables(
 
     Counting ends at `most`.
     """
-    values = {**_values(containers), "policies": sorted(policies), "most": most}
+    values = {**container_values(containers), "policies": sorted(policies), "most": most}
     rows = await fetch_all(connection, _Count, _COUNTS, values)
     return {containers[row.ord - 1]: row.number for row in rows}
-
-
-def _values(containers: Sequence[ObjectKey]) -> dict[str, Any]:
-    return {"types": [key.type.value for key in containers], "ids": [key.id for key in containers]}

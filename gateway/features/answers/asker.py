@@ -19,7 +19,7 @@ from gateway.fga.evaluation import HeldTuple
 
 
 class Asker:
-    """Ask for the rights of the callers of questions. `checks` must not use a cache of decisions."""
+    """Ask for the rights of the callers of questions. `checks` are those of the door."""
 
     def __init__(self, checks: HypotheticalChecks) -> None:
         self._checks = checks

@@ -97,7 +97,7 @@ class Explanations(Confirming):
     def __init__(self, kit: Kit) -> None:
         super().__init__(kit)
         self._server_id = kit.server_id
-        self._asker = Asker(kit.answers.decisions)
+        self._asker = Asker(self._door.hypothetical_checks)
 
     async def explain(self, permit: Permit[ExplainAccess] | Permit[ExplainDenial]) -> Explanation:
         """Return why the principal may or may not take the action.
@@ -243,12 +243,9 @@ class Explanations(Confirming):
             repairs, more = await asyncio.to_thread(
                 find_repairs, rules, known, candidates, further, relation, name, now
             )
-            confirmed = [
-                await self._answer_engines.confirmations.together_with(
-                    subject.actor, question, [to_wire(key) for key in repair.grants], now
-                )
-                for repair in repairs
-            ]
+            confirmed = await self._answer_engines.confirmations.together_with(
+                [[to_wire(key) for key in repair.grants] for repair in repairs], subject.actor, question, now
+            )
         if not all(confirmed):
             raise subject.disagreement(world, "repair")
         return RelationshipsAnswer(
@@ -266,8 +263,7 @@ class Explanations(Confirming):
         seen_whole = await self._asker.having(permit, Can.LIST_EVERYTHING, containers)
         counts: dict[ObjectKey, list[Opening]] = {key.object: [] for key in keys if key.object.type in TABULARS}
         async with self._database.read() as connection:
-            for container in seen_whole:
-                inside = await count_inside(connection, container)
+            for container, inside in (await count_inside(connection, seen_whole)).items():
                 counts[container] = [Opening(type=type, count=count) for type, count in inside.items()]
             names = await names_of(connection, [*facts_keys(keys), principal_key(subject.principal)])
         presenter = Presenter(world, names, frozenset(containers))
