@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.privileges import TRAVERSE_REASONS
-from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
 from gateway.access.tuples import READ_COLUMNS, Principal, PrincipalType
 from gateway.db.answers.path_grants import CLOSURE, LIVE
 from gateway.db.engine.object_locations import joined_locations, project_of
 from gateway.db.pools.rows import fetch_all
+from gateway.db.schema.objects import IN_PROJECTS
 from gateway.db.tuples.desired_tuples import TRAVERSE
 
 #: The order of the types in pages. Nested namespaces follow those that contain them.
@@ -236,3 +238,89 @@ async def derived_tuples(
         "container_ids": [key.id for key in containers],
     }
     return await fetch_all(connection, DerivedTuple, _DERIVED, values)
+
+
+class FoundObject(NamedTuple):
+    """An object: its id, its warehouse, and its name. An object outside of warehouses has no warehouse."""
+
+    id: str
+    warehouse_id: UUID | None
+    name: str
+
+
+# The objects of the grants of the principals and of their roles, with these roles, each with its location.
+_PLACED: Final = f"""
+    {CLOSURE},
+    held as materialized (
+        select g.object_type as type, g.object_id as id from closure c
+        join grants g on g.principal_type = c.type and g.principal_id = c.id where {LIVE}
+        union select c.type, c.id from closure c where c.type = 'role'),
+    located as materialized ({_LOCATED})
+"""  # noqa: S608 - composed of constants of this module; every value is a bound parameter
+
+_BY_SERVER: Final = "exists (select 1 from located l where l.type = 'server')"
+_BY_CONTAINERS: Final = f"""
+    {_BY_SERVER} or w.project_id in (select l.project_id from located l where l.type = 'project')
+    or w.id in (select l.warehouse_id from located l where l.type = 'warehouse')
+    or n.id in (select l.namespace_id from located l where l.type = 'namespace')
+    or n.ancestors && array(select l.namespace_id from located l where l.type = 'namespace')
+"""  # noqa: S608 - as above
+_PAGE: Final = "and o.id::text > cast(:after as text) order by o.id::text limit :limit"
+
+_TABULAR_OBJECTS: Final = f"""
+    select o.id::text as id, o.warehouse_id, o.name from tables o
+    join namespaces n on n.id = o.namespace_id join warehouses w on w.id = o.warehouse_id
+    where o.kind = :type and o.staged_by is null and o.deleted_at is null
+        and (cast(:within as uuid) is null or o.namespace_id = cast(:within as uuid))
+        and ({_BY_CONTAINERS} or o.id in (select l.table_id from located l where l.table_id is not null)) {_PAGE}
+"""  # noqa: S608 - as above
+
+_OTHER_OBJECTS: Final = {
+    ObjectType.NAMESPACE: f"""
+        select o.id::text as id, o.warehouse_id, array_to_string(o.levels, '.') as name from namespaces o
+        join namespaces n on n.id = o.id join warehouses w on w.id = o.warehouse_id
+        where ({_BY_CONTAINERS} or o.id in (
+            select a.id from located l cross join lateral unnest(l.ancestors || l.namespace_id) as a(id))) {_PAGE}
+    """,  # noqa: S608 - as above
+    ObjectType.WAREHOUSE: f"""
+        select o.id::text as id, o.id as warehouse_id, o.name from warehouses o
+        where ({_BY_SERVER} or o.project_id in (select l.project_id from located l where l.type = 'project')
+            or o.id in (select l.warehouse_id from located l)) {_PAGE}
+    """,  # noqa: S608 - as above
+    ObjectType.PROJECT: f"""
+        select o.id::text as id, cast(null as uuid) as warehouse_id, o.name from projects o
+        where ({_BY_SERVER} or o.id in (select l.project_id from located l)) {_PAGE}
+    """,  # noqa: S608 - as above
+    **{
+        type: f"""
+        select o.id::text as id, cast(null as uuid) as warehouse_id, o.name from {table.name} o
+        where ({_BY_SERVER} or o.project_id in (select l.project_id from located l)) {_PAGE}
+    """  # noqa: S608 - as above
+        for type, table in IN_PROJECTS.items()
+    },
+}
+_FOUND: Final = {
+    type: text(f"{_PLACED} {statement}")
+    for type, statement in (_OTHER_OBJECTS | dict.fromkeys(TABULARS, _TABULAR_OBJECTS)).items()
+}
+
+
+async def objects_within(
+    connection: AsyncConnection,
+    principals: Sequence[Principal],
+    type: ObjectType,
+    *,
+    now: datetime,
+    within: UUID | None,
+    after: str,
+    limit: int,
+) -> list[FoundObject]:
+    """Return the objects of a type on which the principals can have a right, ordered by id, after the id `after`.
+
+    They are the objects of the grants that count in `held_objects`, everything in them, and their containers. With
+    `within`, only tabular objects directly in this namespace are returned. Raises KeyError for other types.
+    """
+    values: dict[str, object] = {**closure_values(principals, now), "after": after, "limit": limit}
+    if type in TABULARS:
+        values |= {"type": type.value, "within": within}
+    return await fetch_all(connection, FoundObject, _FOUND[type], values)

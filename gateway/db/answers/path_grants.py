@@ -146,6 +146,10 @@ _OPAQUE: Final = f"""
     where g.object_type = 'role' and g.object_id = any(cast(:opaque as text[])) and {LIVE} and {_ACTIVE}
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
+_FURTHER: Final = """
+    select f.type, f.id from unnest(cast(:further_types as text[]), cast(:further_ids as text[])) as f(type, id)
+"""
+
 # Principals with a column grant on the table, which derives a tuple on the table.
 _COLUMN_HOLDERS: Final = f"""
     select distinct g.principal_type, g.principal_id from grants g
@@ -185,6 +189,7 @@ class Candidates:
       follows from column grants.
     - `combined`: True to include principals in at least two of the roles with grants.
     - `opaque`: roles whose direct members are included.
+    - `further`: principals that are included without a grant. `of_type` limits the candidates to users or roles.
     """
 
     sought: Sought
@@ -192,6 +197,8 @@ class Candidates:
     tables: tuple[ObjectKey, ...] = ()
     combined: bool = False
     opaque: tuple[str, ...] = ()
+    further: tuple[Principal, ...] = ()
+    of_type: PrincipalType | None = None
 
     def values(self) -> dict[str, Any]:
         """Return the parameters of the statement."""
@@ -207,14 +214,15 @@ class Candidates:
 @cache
 def _page_of(*, columns: bool, below: bool, combined: bool) -> TextClause:
     """Return the statement for candidates of these kinds."""
-    parts = [_HOLDERS, _OPAQUE]
+    parts = [_HOLDERS, _OPAQUE, _FURTHER]
     parts += [_COLUMN_HOLDERS] if columns else []
     parts += [_COMBINED] if combined else []
     parts += [_HOLDERS_BELOW] if below else []
     return text(
         f"select h.principal_type, h.principal_id from ({' union '.join(parts)}) h "  # noqa: S608 - constants
-        "where cast(:after_type as text) is null "
-        "or (h.principal_type, h.principal_id) > (cast(:after_type as text), cast(:after_id as text)) "
+        "where (cast(:after_type as text) is null "
+        "or (h.principal_type, h.principal_id) > (cast(:after_type as text), cast(:after_id as text))) "
+        "and h.principal_type = any(cast(:of_types as text[])) "
         "order by h.principal_type, h.principal_id limit :limit"
     )
 
@@ -228,6 +236,9 @@ async def holders(
     )
     values = {
         **candidates.values(),
+        "further_types": [each.type.value for each in candidates.further],
+        "further_ids": [each.id for each in candidates.further],
+        "of_types": [each.value for each in PrincipalType if candidates.of_type in (None, each)],
         "now": now,
         "after_type": None if after is None else after.type.value,
         "after_id": None if after is None else after.id,

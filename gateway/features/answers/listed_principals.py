@@ -141,6 +141,12 @@ async def read_holdings(
     return Holdings(grants, derived, [asked.key])
 
 
+async def holding(connection: Connection, principals: Sequence[Principal], asked: AskedObject) -> list[bool]:
+    """Return for each principal, in order, whether it has the relation by the recorded grants. Raises UnknownRule."""
+    holdings = await read_holdings(connection, principals, asked.candidates(), asked)
+    return [asked.profiles.holds(holdings.tuples_of(each)) for each in principals]
+
+
 @dataclass(slots=True)
 class _Judge:
     """Decides about the principals whose grants were read together."""

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answer searches of policy enforcement points: each result is one that an access evaluation would allow.
 
-Candidates come from grants. Each is then evaluated like an access evaluation of the same caller.
+Candidates come from the recorded grants, as in the lists of access. Each is then evaluated like an access evaluation of
+the same caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
-from gateway.access.authzen_mapping import MappedType
+from gateway.access.authzen_mapping import SERVER_ID, MappedType
 from gateway.access.door.permit import Permit
-from gateway.access.door.questions import containers_of
-from gateway.access.nouns.card import Resolved
 from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedNamespace
 from gateway.access.operations.authzen import (
     AccessQuestion,
@@ -30,9 +31,11 @@ from gateway.access.operations.authzen_bodies import (
     NextPage,
 )
 from gateway.access.principals import other_principal, own_principal
-from gateway.access.tuples import Principal
-from gateway.db.grants import access_candidates
-from gateway.db.grants.access_candidates import ObjectCandidate
+from gateway.access.tuples import Principal, PrincipalType
+from gateway.db.answers.held_objects import FoundObject, objects_within
+from gateway.db.answers.path_grants import holders, roles_below, snapshot
+from gateway.features.answers.confirmation import deciding
+from gateway.features.answers.listed_principals import AskedObject, holding
 from gateway.features.authzen.evaluations import decide, may_ask
 from gateway.features.kit import Kit, UseCases
 from gateway.features.paging import packed, place_of, unpacked, visible_page
@@ -60,28 +63,26 @@ class AccessSearches(UseCases):
         caller, row = own_principal(permit.actor), permit.resolution.get(on)
         knows_others = any(permit.holds(each.relation, each.on) for each in rights_to_ask(on))
 
-        async def fetch(place: str | None, limit: int) -> list[Principal]:
+        async def fetch(place: str | None, limit: int) -> list[tuple[Principal, bool]]:
             start = place or ""
             if row is None or not knows_others:
-                return [caller] if caller.type is of_type and caller.id > start else []
-            async with self._database.read() as connection:
-                ids = await access_candidates.subjects(
-                    connection, row.key, _above(row), of_type=of_type, caller=caller, after=start, limit=limit
-                )
-            return [Principal(of_type, id) for id in ids]
+                return [(caller, True)] if caller.type is of_type and caller.id > start else []
+            return await self._candidates(row.key, operation.relation, Principal(of_type, start), caller, limit)
 
-        async def decided(principals: Sequence[Principal]) -> list[bool]:
+        async def decided(candidates: Sequence[tuple[Principal, bool]]) -> list[bool]:
             asked = [
                 AccessQuestion(on, operation.relation, other_principal(each, permit.actor), operation.asserted)
-                for each in principals
+                for each, holds in candidates
+                if holds
             ]
-            return await decide(self._door.hypothetical_checks, permit, asked, permit.resolution)
+            decisions = iter(await decide(self._door.hypothetical_checks, permit, asked, permit.resolution))
+            return [holds and next(decisions) for _, holds in candidates]
 
         # A page ends with a result: the place of another candidate would tell that it holds a grant somewhere below.
         found, token = await visible_page(
-            fetch, decided, lambda each: each.id, after=after, page_size=operation.page.limit
+            fetch, decided, lambda each: each[0].id, after=after, page_size=operation.page.limit
         )
-        results = [FoundEntity(type=operation.subjects, id=self._mapping.subject_id(each)) for each in found]
+        results = [FoundEntity(type=operation.subjects, id=self._mapping.subject_id(each)) for each, _ in found]
         return _entities(results, token)
 
     async def resources(self, permit: Permit[SearchResources]) -> FoundEntitiesAnswer:
@@ -99,15 +100,21 @@ class AccessSearches(UseCases):
         principal = operation.principal or own_principal(permit.actor)
         type = operation.type
 
-        async def fetch(place: str | None, limit: int) -> list[ObjectCandidate]:
+        roles = permit.resolution.caller_roles if own else ()
+        principals = [principal, *(Principal(PrincipalType.ROLE, role) for role in roles)]
+
+        async def fetch(place: str | None, limit: int) -> list[FoundObject]:
+            start = place or ""
+            if type is ObjectType.SERVER:
+                return [FoundObject(SERVER_ID, None, SERVER_ID)] if start < SERVER_ID else []
             async with self._database.read() as connection:
-                return await access_candidates.objects(
+                return await objects_within(
                     connection,
+                    principals,
                     type,
-                    principal,
-                    roles=permit.resolution.caller_roles if own else (),
+                    now=permit.resolution.now,
                     within=None if within is None else within.id,
-                    after=place or "",
+                    after=start,
                     limit=limit,
                 )
 
@@ -137,8 +144,25 @@ class AccessSearches(UseCases):
         token = packed(page[-1]) if len(found) > len(page) else ""
         return FoundActionsAnswer(results=[FoundAction(name=name) for name in page], page=NextPage(next_token=token))
 
+    async def _candidates(
+        self, on: ObjectKey, relation: Can, after: Principal, caller: Principal, limit: int
+    ) -> list[tuple[Principal, bool]]:
+        """Return principals of the type of `after` that can have the relation, in order, each with whether it has it.
+
+        The caller is always one that has it: its token may give it further roles.
+        """
+        with deciding():
+            model = await self._answer_engines.checks.model()
+            async with snapshot(self._database) as (connection, moment):
+                asked = await AskedObject.read(connection, on, relation.value, model, moment.now)
+                roles = await roles_below(connection, asked.candidates(), now=moment.now)
+                candidates = replace(asked.candidates(roles), further=(caller,), of_type=after.type)
+                found = await holders(connection, candidates, now=moment.now, after=after, limit=limit)
+                holds = await holding(connection, found, asked)
+        return [(each, yes or each == caller) for each, yes in zip(found, holds, strict=True)]
+
     async def _decided(
-        self, permit: Permit[SearchResources], mapped: MappedType, rows: Sequence[ObjectCandidate]
+        self, permit: Permit[SearchResources], mapped: MappedType, rows: Sequence[FoundObject]
     ) -> list[bool]:
         """Return for each candidate whether the caller may ask about it and the subject may take the action."""
         operation, checks = permit.operation, self._door.hypothetical_checks
@@ -154,12 +178,6 @@ class AccessSearches(UseCases):
         questions = [AccessQuestion(ref, operation.relation, operation.principal, operation.asserted) for ref in asked]
         decisions = dict(zip(asked, await decide(checks, permit, questions, resolution), strict=True))
         return [decisions.get(ref, False) for ref in refs]
-
-
-def _above(row: Resolved) -> list[ObjectKey]:
-    """Return the containers of an object, without the server."""
-    project = [] if row.in_project is None else [ObjectKey(ObjectType.PROJECT, row.in_project)]
-    return list(dict.fromkeys([*containers_of(row), *project]))
 
 
 def _entities(results: list[FoundEntity], token: str | None) -> FoundEntitiesAnswer:
