@@ -235,7 +235,8 @@ class Explanations(Confirming):
         async with self._database.transaction() as connection:
             grants = await role_grants(connection, audited, now=now, limit=_ROLE_GRANTS) if audited else {}
         roles = {key.subject.id for key in grants if isinstance(key.subject, Principal)}
-        further = [held_tuple(key, expiry_of(rows)) for key, rows in grants.items() if key not in world.facts.tuples]
+        of_roles = [held_tuple(key, expiry_of(rows)) for key, rows in grants.items()]
+        further = [each for each in of_roles if each not in known.tuples]
         candidates = candidates_for(subject.principal, visible, roles)
         name = object_name(subject.key)
         question = Question(permit.operation.check.relation, subject.key)

@@ -58,7 +58,8 @@ class Reasons:
         known = [holding for held in left if (holding := self.holdings.holding_of(principal, held)) is not None]
         found = _in_order(principal, known)
         if any(holding[2] not in self.readable for holding in found):
-            return Reason(found, None, None, end_unknown=True)
+            # Rows group actions by reason. Different hidden facts must be one reason, as they are shown as one.
+            return Reason((), None, None, end_unknown=True)
         objects = [holding[2] for holding in found if holding[2] in self.distance]
         lowest = min(objects, key=self.distance.__getitem__, default=None)
         ends = [held.until for held in left if held.until is not None]

@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
 from gateway.access.actor import Actor
+from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.operations.answers import AbsentFact, Fact, FactGrant, FactKind, Party, WitnessAnswer
 from gateway.access.tuples import MANAGED_ACCESS, READ_COLUMNS, Principal, TupleKey
@@ -19,6 +21,7 @@ from gateway.fga.provenance import Witness
 from gateway.fga.relationships import object_name, subject_of, to_wire
 
 ASSIGNEE = "assignee"
+_MEMBERSHIPS: Final = frozenset(each.value for each in GRANTABLE[ObjectType.ROLE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,12 @@ class World:
     facts: PathFacts
 
     def without(self, hidden: Set[HeldTuple]) -> World:
-        """Return the world without some of its facts."""
-        return replace(self, tuples=tuple(each for each in self.tuples if each not in hidden))
+        """Return the world without some of its facts, and without those of roles that the user has only by them.
+
+        Otherwise the readable facts of a role would show that the user is a member.
+        """
+        left = [each for each in self.tuples if each not in hidden]
+        return replace(self, tuples=tuple(_of_user(left)))
 
 
 def world_of(actor: Actor, facts: PathFacts) -> World:
@@ -55,6 +62,20 @@ def world_of(actor: Actor, facts: PathFacts) -> World:
         objects={object_name(key): key for key in facts.path},
         facts=facts,
     )
+
+
+def _of_user(tuples: Sequence[HeldTuple]) -> list[HeldTuple]:
+    """Return the tuples without those of roles to which no membership of the tuples leads."""
+    found = [each for each in tuples if "#" not in each.user]
+    of_role: dict[str, list[HeldTuple]] = {}
+    for each in tuples:
+        role, hash, _ = each.user.partition("#")
+        if hash:
+            of_role.setdefault(role, []).append(each)
+    for each in found:
+        if each.relation in _MEMBERSHIPS:
+            found.extend(of_role.pop(each.object, ()))
+    return found
 
 
 def held_tuple(key: TupleKey, until: datetime | None = None) -> HeldTuple:
