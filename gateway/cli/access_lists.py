@@ -93,10 +93,17 @@ def who_can(action: str, expand: UUID | None, moment: str | None, as_json: bool,
 @click.option("--user", help="Id of a user. Default: the caller.")
 @click.option("--as-role", type=click.UUID, help="Id of a role, whose rights alone count.")
 @click.option("--action", help="List this action only.")
+@click.option("--at", "moment", help="A past moment, such as 2026-11-02T09:30:00Z. Default: now.")
 @click.option("--json", "as_json", is_flag=True, help="Print each row as JSON.")
 @_about_an_object
 def what_can(
-    user: str | None, as_role: UUID | None, action: str | None, as_json: bool, api: Management, **at: Any
+    user: str | None,
+    as_role: UUID | None,
+    action: str | None,
+    moment: str | None,
+    as_json: bool,
+    api: Management,
+    **at: Any,
 ) -> None:
     """List what a principal may do in an object: the object, actions, end and reason, separated by tabs.
 
@@ -105,7 +112,7 @@ def what_can(
     """
     if user is not None and as_role is not None:
         raise click.UsageError("--user and --as-role exclude each other")
-    body: dict[str, Any] = {"object": _object(api, at), "action": action}
+    body: dict[str, Any] = {"object": _object(api, at), "action": action, "at": moment}
     body["principal"] = {"user": user} if user else {"role": str(as_role)} if as_role else None
     for row in _rows(api, _WHAT_CAN, {name: value for name, value in body.items() if value is not None}):
         if as_json:

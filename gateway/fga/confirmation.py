@@ -20,6 +20,9 @@ from gateway.fga.evaluation import HeldTuple
 from gateway.fga.relationships import CURRENT_TIME, UNEXPIRED, FgaRelationships, rfc3339
 from gateway.fga.wire import Condition, FgaTuple
 
+_Question = tuple[Iterable[HeldTuple], str, str]
+"""(tuples, relation, object)."""
+
 
 class Confirmations:
     """Asks OpenFGA about tuples, with the model that checks use."""
@@ -43,16 +46,26 @@ class Confirmations:
         `model_id` is a model of the store, None for the one that checks use.
         Raises DecisionEngineUnavailable, and ValueError for a set with more than 100 tuples.
         """
+        return await self.each_alone([(world, relation, object) for world in worlds], user, now, model_id=model_id)
+
+    async def each_alone(
+        self,
+        questions: Sequence[_Question],
+        user: str,
+        now: datetime,
+        *,
+        model_id: str | None = None,
+    ) -> list[bool]:
+        """Return the result of `alone` for each (tuples, relation, object), in order."""
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._alone(each, user, relation, object, now, model_id)) for each in worlds]
+                tasks = [group.create_task(self._alone(each, user, now, model_id)) for each in questions]
         except ExceptionGroup as failed:
             raise first_of(failed) from None
         return [task.result() for task in tasks]
 
-    async def _alone(
-        self, world: Iterable[HeldTuple], user: str, relation: str, object: str, now: datetime, model_id: str | None
-    ) -> bool:
+    async def _alone(self, question: _Question, user: str, now: datetime, model_id: str | None) -> bool:
+        world, relation, object = question
         ids = _NewIds()
         contextual = [to_contextual(each, ids) for each in world]
         check = FgaTuple(ids.of(user), relation, ids.of(object))

@@ -347,3 +347,60 @@ def test_a_user_had_no_right_while_the_directory_had_deactivated_it(world: World
     asked, about = of_table(world, table.uuid, "read_data"), {"identity": {"user": person.id}}
     decisions = [explain(world.admin, asked, at=at, **about)["decision"] for at in (*moments, moment())]
     assert decisions == ["allowed", "denied", "allowed", "allowed"]
+
+
+def what_could(asker: Person, at: str, object: dict[str, Any], about: Person | None = None) -> httpx.Response:
+    """Ask what a principal, the asker by default, could do in the object at the moment."""
+    principal = {} if about is None else {"principal": {"user": about.id}}
+    body = {"object": object, "at": at, "action": "read_data", **principal}
+    return send_until_decided(lambda: asker.post("/management/v1/access/what-can", body))
+
+
+def reasons(answer: httpx.Response) -> dict[str, list[str]]:
+    """Return the facts of the first reason in each row, by the id of the row's object."""
+    assert answer.status_code == 200, answer.text
+    found = {}
+    for row in answer.json()["rows"]:
+        resource = row["resource"]
+        facts = [fact["fact"] for held in row["held"][:1] for fact in held["reason"]]
+        found[str(resource.get("table-id") or resource.get("namespace-id") or resource["warehouse-id"])] = facts
+    return found
+
+
+def test_the_rows_of_what_can_are_those_of_that_moment(world: World, ns: str) -> None:
+    moved, gone, other = world.table(ns), world.table(ns), world.namespace()
+    for table in (moved, gone):
+        give(world, "table", table.uuid, "select", {"user": world.carol.id})
+    during = moment()
+    take(world, "table", moved.uuid, "select", {"user": world.carol.id})
+    assert rename(world.admin, world, "tables", (ns, moved.name), (other, moved.name)).status_code == 204
+    world.sql("delete from tables where id::text = $1", gone.uuid)
+    space = {"namespace": {"namespace-id": world.namespace_id(ns)}}
+    then = what_could(world.admin, during, space, world.carol)
+    assert reasons(then) == {moved.uuid: ["grant"], gone.uuid: ["grant"]}
+    assert then.json()["not-kept"] == ["policies", "data-policies", "token-groups", "warehouse-status"]
+    assert moved.uuid not in reasons(what_could(world.admin, moment(), space, world.carol))
+    # An object that left the namespace since then can be one whose assignments the caller may not read.
+    give(world, "namespace", world.namespace_id(ns), "manage_grants", {"user": world.analyst.id})
+    refused = what_could(world.analyst, during, space, world.carol)
+    assert (refused.status_code, error_of(refused)["type"]) == (403, "CannotInspectPermissions")
+    give(world, "warehouse", "", "manage_grants", {"user": world.analyst.id})
+    assert reasons(what_could(world.analyst, during, space, world.carol)) == reasons(then)
+
+
+def test_the_own_past_names_only_what_the_caller_sees_now(world: World, ns: str) -> None:
+    hidden, seen, own = world.table(ns), world.table(ns), world.table(ns)
+    role = make_role(world)
+    put_in(world, role, "user", world.analyst.id)
+    for table in (hidden, seen):
+        give(world, "table", table.uuid, "select", {"role": role})
+    give(world, "table", own.uuid, "select", {"user": world.analyst.id})
+    during = moment()
+    member = f"/management/v1/role/{role}/members/user/{world.analyst.id}"
+    assert send_until_decided(lambda: world.admin.delete(member)).status_code == 204
+    give(world, "table", seen.uuid, "describe", {"user": world.analyst.id})
+    warehouse = {"warehouse": {"warehouse-id": world.warehouse}}
+    found = reasons(what_could(world.analyst, during, warehouse))
+    assert found == {seen.uuid: ["another grant"], own.uuid: ["grant"]}
+    give(world, "table", seen.uuid, "manage_grants", {"user": world.analyst.id})
+    assert reasons(what_could(world.analyst, during, warehouse))[seen.uuid] == ["membership", "grant"]

@@ -82,6 +82,7 @@ class WhatCan(QuestionOperation):
     action: Can | None = None
     page_token: str | None = None
     page_size: int | None = None
+    at: datetime | None = None
 
     def demands(self) -> tuple[Demand, ...]:
         if self.principal is not None:
@@ -99,7 +100,8 @@ class WhatCan(QuestionOperation):
 
     def audit_details(self) -> Mapping[str, str]:
         about = {} if self.principal is None else {"asked_about": f"{self.principal.type}:{self.principal.id}"}
-        return about if self.action is None else {**about, "asked_action": self.action.value}
+        moment = {} if self.at is None else {"at": self.at.isoformat()}
+        return {**about, **({} if self.action is None else {"asked_action": self.action.value}), **moment}
 
 
 class WhoCanRequest(StrictRequest, frozen=True):
@@ -122,7 +124,7 @@ class WhatCanRequest(StrictRequest, frozen=True):
     """Request of `POST /access/what-can`.
 
     `principal` is a user or a role; without it, the answer is about the caller. `object` and `action` are as in `POST
-    /access/who-can`: they limit the answer to an object with its contents, and to one action.
+    /access/who-can`: they limit the answer to an object with its contents, and to one action. `at` is as there.
     """
 
     principal: Identity | None = None
@@ -130,6 +132,7 @@ class WhatCanRequest(StrictRequest, frozen=True):
     action: str | None = None
     page_token: str | None = None
     page_size: PageRows | None = None
+    at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class Fact(Answer, frozen=True, omit_defaults=True):

@@ -127,6 +127,10 @@ class Holdings:
         """Return the objects on which the principal itself holds a tuple."""
         return [key for _, key in self._of.get(principal, {})]
 
+    def held_by_others(self, principals: Container[Principal]) -> set[ObjectKey]:
+        """Return the objects on which another holder than the principals has a tuple."""
+        return {key for holder, held in self._of.items() if holder not in principals for _, key in held}
+
     def holding_of(self, principal: Principal, held: HeldTuple) -> Holding | None:
         """Return the holder, the relation and the object of a tuple in `tuples_of(principal)`.
 

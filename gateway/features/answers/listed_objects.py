@@ -21,8 +21,10 @@ from gateway.db.tuples.held_tuples import structure_above
 from gateway.features.answers.holdings import Holding, Holdings, structural
 from gateway.features.answers.listed_principals import distances
 from gateway.features.answers.reasons import Reason, Reasons
+from gateway.features.answers.seen_now import SeenNow
 from gateway.fga.access_profiles import Profiles
 from gateway.fga.answer_checks import ActiveModel, AnswerCheck
+from gateway.fga.evaluation import HeldTuple
 from gateway.fga.held_actions import HeldActions, HeldOn
 from gateway.fga.relationships import object_name
 
@@ -60,13 +62,18 @@ class AskedPrincipal:
 
 @dataclass(slots=True)
 class ObjectListing:
-    """Judges objects. `rows` collects the rows, `checks` the checks that confirm them with their expected results."""
+    """Judges objects. `rows` collects the rows, `checks` the checks that confirm them.
+
+    `worlds` has the tuples behind each check. `seen` limits an answer about the caller's own past.
+    """
 
     asked: AskedPrincipal
     root: ObjectKey
     readable: Readable
     rows: dict[ObjectKey, ObjectRow] = field(default_factory=dict)
     checks: list[AnswerCheck] = field(default_factory=list)
+    worlds: list[tuple[HeldTuple, ...]] = field(default_factory=list)
+    seen: SeenNow | None = None
 
     async def judge(self, connection: Connection, objects: Sequence[HeldObject]) -> list[bool]:
         """Return for each object whether it is a row, in order. Raises UnknownRule."""
@@ -74,6 +81,8 @@ class ObjectListing:
         structure, _ = await structure_above(connection, keys)
         paths = {key: distances(key, structure) for key in keys}
         found = await self._holdings(connection, keys, paths)
+        if self.seen is not None:
+            await self.seen.look(paths, found)
         parents = {
             key: min((each for each, far in paths[key].items() if far == 1), key=str, default=None) for key in keys
         }
@@ -88,6 +97,7 @@ class ObjectListing:
                 is_row = bool(held.actions or held.contents)
             else:
                 is_row = held != actions.inherited(key.type, parent)
+            is_row = is_row and (self.seen is None or self.seen.shows(key))
             if is_row:
                 self._add(key, held, actions, structure, paths[key], found)
             listed.append(is_row)
@@ -104,12 +114,18 @@ class ObjectListing:
     ) -> None:
         own = structural(each for each in structure if each.object in path)
         near = holdings.within(path)
-        readable = frozenset(each for each in [*path, *near.roles()] if self.readable(each))
+        readable = frozenset(
+            each
+            for each in [*path, *near.roles()]
+            if self.readable(each) and (self.seen is None or self.seen.reads(each))
+        )
+        world = (*own, *near.tuples_of(self.asked.principal))
         reasons: dict[Reason, tuple[Can, ...]] = {}
         for group in actions.groups(key.type):
             if group[0] not in held.actions:
                 continue
             self.checks.append(AnswerCheck(self.asked.principal, group[0].value, key, self.asked.groups))
+            self.worlds.append(world)
             profiles = Profiles(self.asked.model.rules, own, group[0].value, object_name(key), self.asked.now)
             reason = Reasons(profiles, near, path, readable).of(self.asked.principal)
             reasons[reason] = (*reasons.get(reason, ()), *group)

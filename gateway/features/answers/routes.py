@@ -96,5 +96,6 @@ async def what_can(ctx: Ctx) -> WhatCanAnswer:
         action=None if request.action is None else parse_any_action(request.action),
         page_token=request.page_token,
         page_size=request.page_size,
+        at=request.at,
     )
     return await ctx.use(WhatCanLists).what_can(await ctx.admit(operation))

@@ -6,7 +6,8 @@ The rows are computed from the recorded grants, and OpenFGA confirms them before
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -27,19 +28,26 @@ from gateway.access.operations.answer_lists import (
     WhatCanRow,
 )
 from gateway.access.principals import actor_of, own_principal
+from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.answers.held_objects import HeldObject, Place, held_objects
-from gateway.db.answers.path_grants import Sought, held_grants, snapshot
+from gateway.db.answers.past import go_forward
+from gateway.db.answers.path_grants import Sought, held_grants
 from gateway.db.engine.database import Connection
 from gateway.db.tuples.held_tuples import structure_above
 from gateway.features.answers.confirmation import Confirming, Unconfirmed, deciding
 from gateway.features.answers.limits import limited_actions, restricted_contents
 from gateway.features.answers.listed_objects import AskedPrincipal, ObjectListing, Readable
 from gateway.features.answers.listed_principals import distances
+from gateway.features.answers.moments import NOT_KEPT, moment_of, within_limit
 from gateway.features.answers.reasons import facts_of, objects_of
+from gateway.features.answers.seen_now import SeenNow
 from gateway.features.grants.grant_lists import resource_of, whereabouts
 from gateway.features.grants.partial_checks import CONCERNS_DATA
 from gateway.features.paging import place_of, unpacked, visible_page
+from gateway.fga.access_profiles import PROFILE_USER
+from gateway.fga.answer_checks import ActiveModel
 from gateway.fga.held_actions import HeldOn, flags_matter
+from gateway.fga.relationships import object_name
 
 
 class WhatCanLists(Confirming):
@@ -52,7 +60,13 @@ class WhatCanLists(Confirming):
         """
         root = _root(permit)
         reads_below = self._door.hypothetical_checks.related_below
-        if permit.operation.principal is not None and not await reads_below(permit, Can.READ_ASSIGNMENTS, root):
+        within = _within(permit, root)
+        if permit.operation.principal is not None and not await reads_below(permit, Can.READ_ASSIGNMENTS, within):
+            if within != root:
+                raise CannotInspectPermissions(
+                    "Objects may have moved since then, so the question needs the right to read the assignments on "
+                    "everything in the warehouse."
+                )
             raise CannotInspectPermissions(
                 f"You may read the assignments on this {root.type}, but not on everything in it. Ask about an object "
                 "in it, or ask a principal that manages its grants."
@@ -62,27 +76,29 @@ class WhatCanLists(Confirming):
     async def _page(self, permit: Permit[WhatCan], root: ObjectKey) -> tuple[WhatCanAnswer, Unconfirmed]:
         operation = permit.operation
         with deciding():
-            model = await self._answer_engines.checks.model()
-            async with snapshot(self._database) as (connection, moment):
+            read = moment_of(self._database, self._answer_engines.checks, root, operation.at)
+            async with read as (connection, moment, model):
                 own = operation.principal is None
                 asked = AskedPrincipal(
                     principal=operation.principal or own_principal(permit.actor),
-                    groups=permit.resolution.acting(permit.actor).group_roles if own else (),
+                    groups=permit.resolution.acting(permit.actor).group_roles if own and operation.at is None else (),
                     model=model,
                     now=moment.now,
                     only=operation.action,
                 )
                 readable = await self._readable(permit, connection, asked, root)
-                listing = ObjectListing(asked, root, readable)
+                listing = ObjectListing(asked, root, readable, seen=self._seen(permit))
                 page, token = await listed(
                     connection,
                     listing,
-                    depth=_depth(permit),
+                    depth=await _depth(connection, root),
                     page_token=operation.page_token,
                     page_size=min(operation.page_size or DEFAULT_OBJECTS, MAX_OBJECTS),
                 )
+                await go_forward(connection)
                 rows = await _described(connection, listing, page)
-        rows = await self._limited(permit, rows, [listing.rows[each.key].held for each in page], page)
+        if operation.at is None:
+            rows = await self._limited(permit, rows, [listing.rows[each.key].held for each in page], page)
         warehouse = None if operation.on is None else warehouse_of(permit.resolution.get(operation.on))
         answer = WhatCanAnswer(
             rows=rows,
@@ -91,12 +107,32 @@ class WhatCanLists(Confirming):
             warehouse_revision=None if warehouse is None else warehouse.revision,
             model_id=model.id,
             staleness_seconds=0,
-            token_groups_known=own and permit.actor.groups_known,
+            token_groups_known=own and permit.actor.groups_known and operation.at is None,
             circumstances_known=False,
             next_page_token=token,
+            not_kept=[] if operation.at is None else list(NOT_KEPT),
         )
         objects = [each.key for each in page]
-        return answer, Unconfirmed(moment.now, listing.checks, [True] * len(listing.checks), objects)
+        ask = None if operation.at is None else self._past(listing, model)
+        return answer, Unconfirmed(moment.now, listing.checks, [True] * len(listing.checks), objects, ask)
+
+    def _seen(self, permit: Permit[WhatCan]) -> SeenNow | None:
+        """Return the limits of an answer about the caller's own past, None for other answers."""
+        if permit.operation.at is None or permit.operation.principal is not None:
+            return None
+        own = {own_principal(permit.actor)}
+        if permit.actor.assumed_role is None:
+            own |= {Principal(PrincipalType.ROLE, role) for role in permit.resolution.caller_roles}
+        return SeenNow(self._door.hypothetical_checks, permit, own)
+
+    def _past(self, listing: ObjectListing, model: ActiveModel) -> Callable[[], Awaitable[Sequence[bool]]]:
+        """Return a function that asks OpenFGA the checks of an answer about a past moment."""
+        questions = [
+            (within_limit(world, object_name(check.object)), check.relation, object_name(check.object))
+            for check, world in zip(listing.checks, listing.worlds, strict=True)
+        ]
+        ask = self._answer_engines.confirmations.each_alone
+        return partial(ask, questions, PROFILE_USER, listing.asked.now, model_id=model.id)
 
     async def _limited(
         self, permit: Permit[WhatCan], rows: Sequence[WhatCanRow], held: Sequence[HeldOn], page: Sequence[HeldObject]
@@ -221,9 +257,23 @@ def _root(permit: Permit[WhatCan]) -> ObjectKey:
     return row.key
 
 
-def _depth(permit: Permit[WhatCan]) -> int:
+def _within(permit: Permit[WhatCan], root: ObjectKey) -> ObjectKey:
+    """Return the object that contains all objects of the answer now: for a past moment the warehouse of a namespace.
+
+    Objects move within warehouses.
+    """
     row = None if permit.operation.on is None else permit.resolution.get(permit.operation.on)
-    return len(row.ancestors) if isinstance(row, ResolvedNamespace) else 0
+    if permit.operation.at is None or not isinstance(row, ResolvedNamespace):
+        return root
+    return row.warehouse.key
+
+
+async def _depth(connection: Connection, root: ObjectKey) -> int:
+    """Return the number of namespaces above the root, if it is one, at the moment of the answer."""
+    if root.type is not ObjectType.NAMESPACE:
+        return 0
+    _, placed = await structure_above(connection, [root])
+    return sum(key.type is ObjectType.NAMESPACE for key in placed[root].above)
 
 
 def _place(token: str) -> Place:
