@@ -193,17 +193,18 @@ def test_grantable_relations_equal_those_of_the_reference_model(model: Model) ->
     on_projects = {
         "project_admin", "security_admin", "data_admin", "role_creator", "tag_creator", "approve_changes", "auditor",
     }  # fmt: skip
+    taken = {"break_glass", "requester"}
     assert grantable_of(model) == {
         "server": {"admin", "operator", "provisioner", "policy_reader", "auditor"},
         "project": on_projects | {"describe", "select", "create", "modify", "delegate", "enforcer", "inspector"},
-        "warehouse": below | {"delegate", "enforcer", "inspector", "manage_storage", "auditor", "break_glass"},
-        "namespace": below | {"enforcer", "break_glass"},
+        "warehouse": below | {"delegate", "enforcer", "inspector", "manage_storage", "auditor", *taken},
+        "namespace": below | {"enforcer", *taken},
         "table": below - {"create"} | {"enforcer"},
         "column": {"select"},
         "view": below - {"create"},
         "generic_table": below - {"create"},
         "role": {"assignee", "ownership"},
-        "tag": {"ownership", "apply", "remove"},
+        "tag": {"ownership", "apply", "remove", "requester"},
         "data_policy": {"ownership", "subject", "exempt"},
     }
 
@@ -347,8 +348,14 @@ def _before_1_10(model: Model) -> Model:
     return former
 
 
+def _before_1_13(model: Model) -> Model:
+    """Return the model without requesters."""
+    return _without(model, {"requester", "requests", "can_request_access", "can_grant_requester"})
+
+
 def _before_1_12(model: Model) -> Model:
     """Return the model without break-glass."""
+    model = _before_1_13(model)
     actions = {f"can_{each}_break_glass" for each in ("confirm", "review", "grant")}
     return _without(model, {"break_glass", "breaks_glass", "can_break_glass"} | actions)
 
@@ -412,6 +419,23 @@ def test_version_1_11_only_adds_auditors_to_version_1_10(fga_model: Path, model:
 def test_version_1_12_only_adds_break_glass_to_version_1_11(fga_model: Path, model: Model) -> None:
     """Without break-glass the model has the recorded hash of version 1.11."""
     assert _recorded(fga_model, "1.11") == f"`{content_hash(_before_1_12(model))[:12]}`"
+
+
+def test_version_1_13_only_adds_requesters_to_version_1_12(fga_model: Path, model: Model) -> None:
+    """Without requesters the model has the recorded hash of version 1.12."""
+    assert _recorded(fga_model, "1.12") == f"`{content_hash(_before_1_13(model))[:12]}`"
+
+
+def test_requesting_leads_to_no_action_but_its_own(model: Model) -> None:
+    """The privilege gives the action and shows nothing, so it implies no other relation on the same object."""
+    found = {
+        (each["type"], relation)
+        for each in model["type_definitions"]
+        for relation, definition in (each.get("relations") or {}).items()
+        if "request" in str(definition) and relation != "requests"
+    }
+    types = ("warehouse", "namespace", "table", "view", "generic_table", "tag")
+    assert found == {(type, "can_request_access") for type in types}
 
 
 def test_break_glass_leads_to_no_action_but_its_own(model: Model) -> None:

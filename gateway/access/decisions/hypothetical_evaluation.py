@@ -68,6 +68,7 @@ _OF_MANAGEMENT = frozenset(
         Can.MANAGE_TAGS,
         Can.READ_ASSIGNMENTS,
         Can.READ_GRANTS,
+        Can.REQUEST_ACCESS,
         Can.REVIEW_BREAK_GLASS,
         Can.SET_MANAGED_ACCESS,
         Can.SET_PROTECTION,

@@ -113,6 +113,12 @@ class Privilege(StrEnum):
         "Takes rights here and below in an emergency, for at most an hour and with a review; no right by itself.",
         "security",
     )
+    REQUESTER = (
+        "requester",
+        "Requester",
+        "Requests access to this object and the objects below it, or to objects with this tag, also to invisible ones.",
+        "metadata",
+    )
     DESCRIBE = (
         "describe",
         "Describe",

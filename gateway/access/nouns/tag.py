@@ -67,7 +67,7 @@ CARD = Card(
     forbidden=TagActionForbidden,
     grantors="the owner of the tag or a security administrator of the project",
     visible_by=Can.READ,
-    privileges=(Privilege.OWNERSHIP, Privilege.APPLY, Privilege.REMOVE),
+    privileges=(Privilege.OWNERSHIP, Privilege.APPLY, Privilege.REMOVE, Privilege.REQUESTER),
     policy_operations={
         Can.APPLY: "attach_table_tag",
         Can.READ_ATTACHMENTS: "list_tag_attachments",

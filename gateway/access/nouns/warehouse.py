@@ -69,6 +69,7 @@ WAREHOUSE = Card(
         Privilege.MANAGE_STORAGE,
         Privilege.AUDITOR,
         Privilege.BREAK_GLASS,
+        Privilege.REQUESTER,
     ),
     policy_operations={
         Can.ACCEPT_MOVED_NAMESPACE: "move_namespace",
@@ -105,6 +106,7 @@ NAMESPACE = Card(
         Privilege.MODIFY,
         Privilege.ENFORCER,
         Privilege.BREAK_GLASS,
+        Privilege.REQUESTER,
     ),
     policy_operations={
         Can.ACCEPT_MOVED_NAMESPACE: "move_namespace",

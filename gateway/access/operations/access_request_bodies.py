@@ -16,6 +16,7 @@ from uuid import UUID
 import msgspec
 
 from gateway.access.bodies import Answer, ProjectId, StrictRequest
+from gateway.access.operations.answers import Opening
 from gateway.access.operations.grants import GrantedOn, GrantedTo
 
 SHORTEST_SECONDS: Final = 1
@@ -105,7 +106,8 @@ class AccessRequest(Answer, frozen=True, omit_defaults=True, kw_only=True):
     """A request for access. `name` is the name of the object at the time of the request.
 
     `expires-at` is the time until which a decision is possible. `granted` are the privileges of an approved request,
-    which may be fewer than requested, and `ends-at` is the expiry of their grants.
+    which may be fewer than requested, and `ends-at` is the expiry of their grants. `opens` are the numbers of
+    objects to which an approval gives access too. It is absent in lists, and for callers that may not know them.
     """
 
     id: UUID
@@ -113,6 +115,7 @@ class AccessRequest(Answer, frozen=True, omit_defaults=True, kw_only=True):
     principal: GrantedTo
     object: GrantedOn
     name: str
+    opens: list[Opening] | None = None
     privileges: list[str]
     reason: str
     duration_seconds: int

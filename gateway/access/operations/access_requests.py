@@ -16,9 +16,11 @@ from uuid import UUID
 from gateway.access.demand import Demand, Facts
 from gateway.access.events.change_event import ChangeEvent, EventDeclaration
 from gateway.access.nouns.authz_errors import access_request_not_found
-from gateway.access.nouns.cards import VISIBLE_BY
+from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.tag import TagRef
 from gateway.access.operation import (
     Audience,
     ChangeOperation,
@@ -71,18 +73,52 @@ class FoundAccessRequest:
 
 
 @dataclass(frozen=True)
-class CreateAccessRequest(ChangeOperation):
-    """Request privileges on an object that the caller sees."""
+class FindRequestableTag(QuestionOperation):
+    """Find a tag on an object by which the caller may request access to it without seeing it."""
 
+    # Read-only: this operation only finds the tag. A separate operation makes the request.
+    pause_reason: ClassVar[str] = "a tag is found to make a request, and that pauses"
+    open_to: ClassVar[PublicAudience] = PublicAudience(
+        Audience.AUTHENTICATED,
+        "the tag is only found; the right on the object or on the tag decides the request that follows, with one 404 "
+        "for all other callers",
+    )
     endpoint: ClassVar[str] = f"POST {_REQUESTS}"
+    returns: ClassVar[int] = 201
+    request: Annotated[CreateAccessRequestRequest, Body()]
+    on: Ref
+
+    def further_refs(self) -> tuple[Ref, ...]:
+        return (self.on,)
+
+
+@dataclass(frozen=True)
+class CreateAccessRequest(ChangeOperation):
+    """Request privileges on an object that the caller sees, or to which it may request access.
+
+    `by_tag` is a tag on the object by which it may do so.
+    """
+
+    endpoint: ClassVar[str] = FindRequestableTag.endpoint
     event: ClassVar[EventDeclaration] = ChangeEvent(on="on", new="access_request_id", kind="access_request")
     returns: ClassVar[int] = 201
     request: InBody[CreateAccessRequestRequest]
     on: Ref
     privileges: tuple[Privilege, ...]
+    by_tag: TagRef | None = None
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(VISIBLE_BY[self.on.type], self.on),)
+        if self.by_tag is not None:
+            return (Demand(Can.REQUEST_ACCESS, self.by_tag),)
+        requestable = Can.REQUEST_ACCESS in ACTIONS[self.on.type]
+        return (Demand(VISIBLE_BY[self.on.type], self.on, alternative=Can.REQUEST_ACCESS if requestable else None),)
+
+    def further_refs(self) -> tuple[Ref, ...]:
+        return (self.on,)
+
+    def hidden(self, ref: Ref) -> CatalogError:
+        """Return the error for an absent object, also if the right on the tag ended meanwhile."""
+        return super().hidden(self.on)
 
     def facts(self) -> Facts:
         return {

@@ -9,10 +9,14 @@ from typing import Final, NamedTuple
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.nouns.refs import ObjectKey
+from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
+from gateway.access.operations.answers import Opening
 from gateway.db.engine.object_locations import joined_locations
 from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.objects import IN_PROJECTS
+
+#: The types of objects whose contents can be counted.
+CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 
 
 class _Named(NamedTuple):
@@ -98,4 +102,14 @@ async def count_inside(
     found: dict[ObjectKey, dict[str, int]] = {key: {} for key in some}
     for row in await fetch_all(connection, _Count, _INSIDE, container_values(some)):
         found[some[row.ord - 1]][row.type] = row.number
+    return found
+
+
+async def count_openings(
+    connection: AsyncConnection, objects: Iterable[ObjectKey], counted: Collection[ObjectKey]
+) -> dict[ObjectKey, list[Opening]]:
+    """Return what grants on objects open too: nothing for tables and views, the contents for `counted` containers."""
+    found: dict[ObjectKey, list[Opening]] = {key: [] for key in objects if key.type in TABULARS}
+    for container, inside in (await count_inside(connection, counted)).items():
+        found[container] = [Opening(type=type, count=count) for type, count in inside.items()]
     return found

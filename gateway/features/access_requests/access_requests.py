@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 from gateway.access.door.permit import Permit
@@ -15,10 +16,15 @@ from gateway.access.management_errors import (
     TooManyAccessRequests,
 )
 from gateway.access.nouns.authz_errors import access_request_not_found
+from gateway.access.nouns.cards import ACTIONS
 from gateway.access.nouns.privileges import Privilege, granting
+from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.relations import Can
+from gateway.access.nouns.tag import TagRef
 from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestList, AccessRequestStatus
 from gateway.access.operations.access_requests import (
     CreateAccessRequest,
+    FindRequestableTag,
     GetAccessRequest,
     ListAccessRequests,
     RemindOfAccessRequest,
@@ -26,9 +32,13 @@ from gateway.access.operations.access_requests import (
 )
 from gateway.db.grants import access_requests
 from gateway.db.grants.access_requests import AccessRequestRow
-from gateway.features.access_requests.decided import DecidedLists, answer_of, new_row
-from gateway.features.access_requests.deciders import Deciders
+from gateway.db.policies import tag_attachments
+from gateway.features.access_requests.decided import DecidedLists, new_row
+from gateway.features.access_requests.deciders import Deciders, access_request_answer
 from gateway.features.kit import Kit, UseCases
+
+#: The id of no object.
+_NO_ID: Final = UUID(int=0)
 
 
 class AccessRequests(UseCases):
@@ -39,6 +49,21 @@ class AccessRequests(UseCases):
         self._rules = kit.access_rules
         self._deciders = Deciders(kit)
         self._lists = DecidedLists(kit, set(map(granting, Privilege)))
+
+    async def find_tag(self, permit: Permit[FindRequestableTag]) -> TagRef | None:
+        """Return a tag on the object by which the caller may request access to it; None if there is none.
+
+        The answer for an absent object takes the same reads and checks as that for an object without a tag.
+        """
+        if Can.REQUEST_ACCESS not in ACTIONS[permit.operation.on.type]:
+            return None
+        on = permit.resolution.get(permit.operation.on)
+        async with self._database.read() as connection:
+            attached = await tag_attachments.of_objects(connection, [_NO_ID if on is None else UUID(on.key.id)])
+        tags = [each.tag_id for each in attached] or [_NO_ID]
+        keys = [ObjectKey(ObjectType.TAG, str(each)) for each in tags]
+        requestable = await self._door.visible(permit, Can.REQUEST_ACCESS, keys)
+        return next((TagRef(each) for each, yes in zip(tags, requestable, strict=True) if yes), None)
 
     async def create(self, permit: Permit[CreateAccessRequest]) -> AccessRequest:
         """Record a pending request.
@@ -59,7 +84,7 @@ class AccessRequests(UseCases):
             made = await access_requests.get(connection, new.id)
         if made is None:
             raise access_request_not_found(new.id)
-        return access_request_answer(made)
+        return await self._deciders.answer(permit, made)
 
     def _refuse_more(self, opened: access_requests.OpenRequests) -> None:
         if opened.same is not None:
@@ -88,7 +113,9 @@ class AccessRequests(UseCases):
 
     async def get(self, permit: Permit[GetAccessRequest]) -> AccessRequest:
         """Return a request. Raises AccessRequestNotFound unless the caller made it or may decide about it."""
-        return access_request_answer(await self._deciders.find(permit, permit.operation.access_request_id))
+        return await self._deciders.answer(
+            permit, await self._deciders.find(permit, permit.operation.access_request_id)
+        )
 
     async def withdraw(self, permit: Permit[WithdrawAccessRequest]) -> None:
         """Withdraw a pending request of the caller; one that is withdrawn already stays so.
@@ -122,11 +149,6 @@ class AccessRequests(UseCases):
 def not_pending(row: AccessRequestRow) -> AccessRequestNotOpen:
     """Return the error for a change of a request that is no longer pending."""
     return AccessRequestNotOpen(f"Access request {row.id} is {row.status}. It is not pending.")
-
-
-def access_request_answer(row: AccessRequestRow) -> AccessRequest:
-    """Return a recorded request in the form of a response."""
-    return answer_of(AccessRequest, row, status=AccessRequestStatus(row.status), duration_seconds=row.duration)
 
 
 def _own(row: AccessRequestRow | None, user: str, id: UUID) -> AccessRequestRow:

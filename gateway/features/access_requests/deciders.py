@@ -10,9 +10,19 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import access_request_not_found
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.relations import Can
-from gateway.access.operations.access_requests import FindingAccessRequest, GetAccessRequest, ListAccessRequests
+from gateway.access.operation import Operation
+from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestStatus
+from gateway.access.operations.access_requests import (
+    CreateAccessRequest,
+    FindingAccessRequest,
+    GetAccessRequest,
+    ListAccessRequests,
+)
+from gateway.access.operations.answers import Opening
+from gateway.db.answers.names import CONTAINERS, count_openings
 from gateway.db.grants import access_requests
 from gateway.db.grants.access_requests import AccessRequestRow
+from gateway.features.access_requests.decided import answer_of
 from gateway.features.kit import UseCases
 
 Reading = GetAccessRequest | ListAccessRequests | FindingAccessRequest
@@ -37,11 +47,26 @@ class Deciders(UseCases):
                 found[place] = found[place] or yes
         return found
 
-    async def grantable(self, permit: Permit[Reading], row: AccessRequestRow) -> tuple[Privilege, ...]:
+    async def grantable(self, permit: Permit[Operation], row: AccessRequestRow) -> tuple[Privilege, ...]:
         """Return those privileges of a request that the caller may grant on its object."""
         return tuple(
             [each for each in privileges_of(row) if all(await self._door.visible(permit, granting(each), [row.on]))]
         )
+
+    async def answer(
+        self, permit: Permit[CreateAccessRequest | GetAccessRequest], row: AccessRequestRow
+    ) -> AccessRequest:
+        """Return a request with what an approval opens too.
+
+        The numbers are counted for callers that see all contents of the object, and for principals that may decide.
+        """
+        counted = []
+        if row.on.type in CONTAINERS:
+            sees_whole = all(await self._door.visible(permit, Can.LIST_EVERYTHING, [row.on]))
+            counted = [row.on] if sees_whole or await self.grantable(permit, row) else []
+        async with self._database.read() as connection:
+            openings = await count_openings(connection, [row.on], counted)
+        return access_request_answer(row, openings.get(row.on))
 
     async def find(self, permit: Permit[Reading], id: UUID) -> AccessRequestRow:
         """Return a request that the caller may read. Raises AccessRequestNotFound, as for an absent one."""
@@ -50,6 +75,12 @@ class Deciders(UseCases):
         if row is None or not all(await self.readable(permit, [row])):
             raise access_request_not_found(id)
         return row
+
+
+def access_request_answer(row: AccessRequestRow, opens: list[Opening] | None = None) -> AccessRequest:
+    """Return a recorded request in the form of a response."""
+    status = AccessRequestStatus(row.status)
+    return answer_of(AccessRequest, row, status=status, duration_seconds=row.duration, opens=opens)
 
 
 def privileges_of(row: AccessRequestRow) -> tuple[Privilege, ...]:

@@ -15,6 +15,7 @@ from gateway.access.operations.access_requests import (
     FindAccessRequestToApprove,
     FindAccessRequestToDeny,
     FindAccessRequestToEnd,
+    FindRequestableTag,
     GetAccessRequest,
     ListAccessRequests,
     RemindOfAccessRequest,
@@ -34,13 +35,14 @@ async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> AccessRe
     return await ctx.use(AccessRequests).get(await ctx.admit(GetAccessRequest(id)))
 
 
-@serves(CreateAccessRequest, replay=replay_create)
+@serves(CreateAccessRequest, FindRequestableTag, replay=replay_create)
 async def create_access_request(ctx: Ctx) -> AccessRequest:
     """Request privileges on an object."""
     request = await ctx.body(CreateAccessRequestRequest)
     on = parse_object(request.object)
     privileges = parse_privileges(on.type, request.privileges)
-    operation = await ctx.read(CreateAccessRequest, on=on, privileges=privileges)
+    by_tag = await ctx.use(AccessRequests).find_tag(await ctx.admit(await ctx.read(FindRequestableTag, on=on)))
+    operation = await ctx.read(CreateAccessRequest, on=on, privileges=privileges, by_tag=by_tag)
     return await ctx.use(AccessRequests).create(await ctx.admit(operation))
 
 

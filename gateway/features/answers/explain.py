@@ -21,7 +21,7 @@ from gateway.access.decisions.hypothetical_evaluation import Circumstances, Hypo
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.privileges import Privilege, granting
-from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedWarehouse, warehouse_of
 from gateway.access.operations.answers import (
@@ -32,7 +32,6 @@ from gateway.access.operations.answers import (
     Explaining,
     Explanation,
     NewGrant,
-    Opening,
     PoliciesAnswer,
     RelationshipsAnswer,
     RepairAnswer,
@@ -42,7 +41,7 @@ from gateway.access.operations.answers import (
 from gateway.access.ports import Question
 from gateway.access.principals import actor_of, own_principal
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db.answers.names import count_inside, names_of
+from gateway.db.answers.names import CONTAINERS, count_openings, names_of
 from gateway.db.answers.path_facts import expiry_of, read_path_facts, role_grants
 from gateway.features.answers.asker import Asker
 from gateway.features.answers.confirmation import Confirming, Disagreement, deciding
@@ -62,7 +61,6 @@ from gateway.obligations.data_policies import BoundPolicy
 _WITNESSES: Final = 10
 #: The most grants of roles that are searched for a membership that would help.
 _ROLE_GRANTS: Final = 200
-_CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,12 +258,10 @@ class Explanations(Confirming):
         self, permit: Permit[Explaining], subject: Subject, world: World, repairs: Sequence[Repair]
     ) -> list[RepairAnswer]:
         keys = {key for repair in repairs for key in repair.grants}
-        containers = {key.object for key in keys if key.object.type in _CONTAINERS}
+        containers = {key.object for key in keys if key.object.type in CONTAINERS}
         seen_whole = await self._asker.having(permit, Can.LIST_EVERYTHING, containers)
-        counts: dict[ObjectKey, list[Opening]] = {key.object: [] for key in keys if key.object.type in TABULARS}
         async with self._database.read() as connection:
-            for container, inside in (await count_inside(connection, seen_whole)).items():
-                counts[container] = [Opening(type=type, count=count) for type, count in inside.items()]
+            counts = await count_openings(connection, [key.object for key in keys], seen_whole)
             names = await names_of(connection, [*facts_keys(keys), principal_key(subject.principal)])
         presenter = Presenter(world, names, frozenset(containers))
         answers = []

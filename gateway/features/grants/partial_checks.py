@@ -40,7 +40,7 @@ _ABOUT_GRANTS: Final = frozenset(each for each in Can if each.name.startswith("G
 }
 
 #: Relations whose holders may not see the object. They give no right of their own on it.
-_UNSEEN: Final = frozenset({Can.ENFORCE, Can.BREAK_GLASS, Can.CONFIRM_BREAK_GLASS})
+_UNSEEN: Final = frozenset({Can.ENFORCE, Can.BREAK_GLASS, Can.CONFIRM_BREAK_GLASS, Can.REQUEST_ACCESS})
 
 Opening = tuple[Can, Ref]
 

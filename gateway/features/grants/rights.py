@@ -55,6 +55,7 @@ _OWN = frozenset(
         Can.READ_CHANGE_TICKETS,
         Can.READ_EVENTS,
         Can.READ_POLICIES,
+        Can.REQUEST_ACCESS,
         Can.REVIEW_BREAK_GLASS,
         Can.SYNCHRONIZE_IDENTITIES,
         Can.UNREGISTER,

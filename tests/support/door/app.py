@@ -19,7 +19,7 @@ from gateway.access.actor import Actor
 from gateway.access.nouns.refs import ObjectType, Table, TabularRef
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.warehouse_names import WarehouseNames
-from gateway.access.operations.access_requests import FindingAccessRequest
+from gateway.access.operations.access_requests import FindingAccessRequest, FindRequestableTag
 from gateway.access.operations.access_reviews import FindGrantsToReview
 from gateway.access.operations.answers import ExplainDenial, ReadDenial, RefusedRequest
 from gateway.access.operations.break_glass import FindingActivation
@@ -88,6 +88,8 @@ class Spy:
                 refused = RefusedRequest(operation.denial_id, datetime(2026, 3, 4, tzinfo=UTC), "load_table")
                 about = TabularRef(Table, world.WAREHOUSE_ID, world.TABLE_ID)
                 return ExplainDenial(Check(about, Can.READ_DATA), refused)
+            if isinstance(operation, FindRequestableTag):
+                return None
             if isinstance(operation, FindingAccessRequest):
                 return access_operation(operation)
             if isinstance(operation, FindGrantsToReview):

@@ -1077,7 +1077,13 @@ def _access_requests() -> list[Example]:
     finding_to_approve = access_requests.FindAccessRequestToApprove(id, access_examples.APPROVING)
     denial = access_requests.DenyAccessRequest(access_examples.found(), Privilege.SELECT, denying)
     return [
+        Example("find a tag to request by", access_requests.FindRequestableTag(request, on), body=new),
         Example("request", access_requests.CreateAccessRequest(request, on, (Privilege.SELECT,)), body=new),
+        Example(
+            "request by tag",
+            access_requests.CreateAccessRequest(request, on, (Privilege.SELECT,), world.TAG),
+            body=new,
+        ),
         Example("list access requests", access_requests.ListAccessRequests()),
         Example("access request", access_requests.GetAccessRequest(id), path),
         Example("find to approve", finding_to_approve, path, body=approve),

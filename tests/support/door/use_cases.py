@@ -40,6 +40,7 @@ ORDERED = {
         ["FindChangeTicket", "GetChangeTicket"],
         ["FindChangeToApprove", "ApproveChange"],
         ["FindChangeToReject", "RejectChange"],
+        ["FindRequestableTag", "CreateAccessRequest"],
         ["FindAccessRequestToApprove", "ApproveAccessRequest"],
         ["FindAccessRequestToDeny", "DenyAccessRequest"],
         ["FindAccessRequestToEnd", "EndAccess"],
@@ -56,7 +57,7 @@ ORDERED = {
 #: that follows.
 FINDING = {
     "FindAccessRequestToApprove", "FindAccessRequestToDeny", "FindAccessRequestToEnd", "ReadDenial",
-    "FindActivationToConfirm", "FindActivationToEnd", "FindActivationToReview",
+    "FindRequestableTag", "FindActivationToConfirm", "FindActivationToEnd", "FindActivationToReview",
 }  # fmt: skip
 
 #: Functions without a permit, and why they do not bypass the door. An unnecessary line fails.

@@ -71,8 +71,8 @@ def test_an_additional_rule_is_accepted_and_a_wrong_test_fails(own: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "old", "new", "fault"),
     [
-        ("warehouse.fga", "define can_rename: modifies", "define can_rename modifies", "68: missing ':' at 'modifies'"),
-        ("warehouse.fga", "can_use: can_get", "can_use: can_gett", "59: 'warehouse#can_gett_metadata' relation is un"),
+        ("warehouse.fga", "define can_rename: modifies", "define can_rename modifies", "71: missing ':' at 'modifies'"),
+        ("warehouse.fga", "can_use: can_get", "can_use: can_gett", "62: 'warehouse#can_gett_metadata' relation is un"),
         ("warehouse.fga", "    define can_use: can_get_metadata\n", "", "6: warehouse#can_use is missing"),
         ("table.fga", "define select: [user, ", "define select: [user, user:*, ", ": table#select grants to all users"),
         ("table.fga", "define select: [user, user with unexpired,", "define select: [user,", "must accept exactly"),
