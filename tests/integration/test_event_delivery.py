@@ -14,11 +14,14 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
+from gateway.access.events.event_schema import SCHEMA_FILE
 from tests.support.lakegate_command import run_lakegate
 from tests.support.load.kills import SOON, Killable
-from tests.support.stack.world import World
+from tests.support.stack.access_requests import asked, decide, on_table, read
+from tests.support.stack.world import Person, Table, World
 
 pytestmark = pytest.mark.servers
 
@@ -157,3 +160,66 @@ def _accept_posts(server: socket.socket, posted: list[socket.socket]) -> None:
             posted.append(connection)
         else:
             connection.close()
+
+
+def test_each_step_of_an_access_request_arrives_with_its_full_shape(
+    stopped_gateway: Killable, receiver: Receiver
+) -> None:
+    receiver.works = True
+    with stopped_gateway.serving(**receiver.settings) as world:
+        table, bob = world.table(world.namespace()), world.stranger()
+        world.grant("describe", bob, "table", table.uuid)
+        approved, denied, withdrawn = (asked(bob, on_table(world, table), each) for each in _REQUESTED)
+        grant, body = f"select:user:{bob.id}", {"privileges": ["select"], "duration-seconds": 60}
+        assert decide(world.admin, approved, "approve", body).status_code == 204
+        assert decide(world.admin, denied, "deny", {"reason": "use the copy"}).status_code == 204
+        assert decide(bob, withdrawn, "withdraw").status_code == 204
+        assert decide(bob, approved, "end").status_code == 204
+        ends, giving, ending = (
+            read(bob, approved)["ends-at"].replace("Z", "+00:00"),
+            _writing([grant], []),
+            _writing([], [grant]),
+        )
+        steps = (
+            ("createAccessRequest", approved, bob, _created(table, "select")),
+            ("createAccessRequest", denied, bob, _created(table, "modify")),
+            ("createAccessRequest", withdrawn, bob, _created(table, "manage_grants")),
+            (
+                "approveAccessRequest",
+                table.uuid,
+                world.admin,
+                _decided(approved, bob) | giving | {"write_ends": [ends]},
+            ),
+            ("denyAccessRequest", table.uuid, world.admin, _decided(denied, bob)),
+            ("withdrawAccessRequest", withdrawn, bob, {"access_request": withdrawn}),
+            ("endAccess", table.uuid, bob, _decided(approved, bob) | ending),
+        )
+        types = {step[0] for step in steps}
+        _until(lambda: len([each for each in receiver.events if each["type"] in types]) >= len(steps))
+    validator = jsonschema_rs.validator_for(json.loads(SCHEMA_FILE.read_text()), validate_formats=True)
+    for type, object, actor, data in steps:
+        some = {each["id"]: each for each in receiver.events if (each["type"], each["objectid"]) == (type, object)}
+        (found,) = some.values()
+        validator.validate(found)
+        assert (json.loads(found["actor"])["principal"], found["data"]) == (actor.id, data), type
+    changed = [each for each in receiver.events if each["type"] == "changeGrants" and each["objectid"] == table.uuid]
+    assert [each["data"]["writes"] for each in changed if grant in each["data"]["writes"]] == [[grant]]
+    assert [each["data"]["deletes"] for each in changed if grant in each["data"]["deletes"]] == [[grant]]
+
+
+_REQUESTED = ("select", "modify", "manage_grants")
+
+
+def _created(table: Table, privilege: str) -> dict[str, Any]:
+    """Return the data of the event of a new request."""
+    return {"object_type": "table", "object": table.uuid, "privileges": [privilege], "duration_seconds": None}
+
+
+def _writing(writes: list[str], deletes: list[str]) -> dict[str, Any]:
+    """Return the part of the data about changed grants."""
+    return {"writes": writes, "deletes": deletes, "write_ends": [], "all_reasoned": True}
+
+
+def _decided(id: str, requester: Person) -> dict[str, Any]:
+    """Return the part of the data that names the request."""
+    return {"access_request": id, "requested_by": requester.id}
