@@ -45,9 +45,12 @@ def model_prove(old: str, new: str, namespaces: int, roles: int, seconds: int, f
     bounds = Bounds(namespaces, roles)
     with ends_on(Undecided, UnknownRule):
         world = gained(named_model(old), named_model(new), bounds, seconds=seconds)
-    within = f"{namespaces} namespaces, {roles} roles, one user and one object of each other type"
+    within = (
+        f"{namespaces} namespaces, {roles} roles, one user and one object of each other type, each with at most one "
+        "container"
+    )
     if form == "json":
-        click.echo(_as_json(world, namespaces, roles))
+        click.echo(_as_json(world, namespaces, roles, within))
     elif world is None:
         click.echo(f"proven: no principal gains a right (within {within})")
     else:
@@ -55,10 +58,11 @@ def model_prove(old: str, new: str, namespaces: int, roles: int, seconds: int, f
         for each in world.tuples:
             expires = " (with an expiry)" if each.until is not None else ""
             click.echo(f"  {each.user} {each.relation} {each.object}{expires}")
+        click.echo(f"(searched within {within})")
     sys.exit(0 if world is None else DIFFERS)
 
 
-def _as_json(world: SynthesizedWorld | None, namespaces: int, roles: int) -> str:
+def _as_json(world: SynthesizedWorld | None, namespaces: int, roles: int, within: str) -> str:
     import msgspec
 
     tuples = [
@@ -66,5 +70,5 @@ def _as_json(world: SynthesizedWorld | None, namespaces: int, roles: int) -> str
         for each in (() if world is None else world.tuples)
     ]
     shown = world and {"user": world.user, "relation": world.relation, "object": world.object, "tuples": tuples}
-    fields = {"proven": world is None, "namespaces": namespaces, "roles": roles, "world": shown}
+    fields = {"proven": world is None, "bounds": within, "namespaces": namespaces, "roles": roles, "world": shown}
     return msgspec.json.format(msgspec.json.encode(fields), indent=2).decode()

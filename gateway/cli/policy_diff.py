@@ -16,14 +16,15 @@ import click
 
 from gateway.cli.changed_access import recorded_world
 from gateway.cli.common import DIFFERS, ends_on, settings_for
-from gateway.cli.model_diff import named_model
+from gateway.cli.model_diff import ACTIVE, named_model
 from gateway.cli.models import about_models
+from gateway.cli.replayed_data_policies import DataPolicies
 
 if TYPE_CHECKING:
-    from gateway.fga.relationship_replay import RelationshipReplay
+    from gateway.fga.relationship_replay import Related, RelationshipReplay
     from gateway.opa.decider import WireAnswer
     from gateway.opa.replay import Difference, Group
-    from gateway.opa.replay_records import Recorded
+    from gateway.opa.replay_records import Asked, Recorded
     from gateway.opa.syntax import Module
     from gateway.settings import Settings
 
@@ -62,6 +63,11 @@ class _Duration(click.ParamType[timedelta]):
     metavar="OLD NEW",
     help="Also decide by two relationship models, on the grants in the database of the settings.",
 )
+@click.option(
+    "--data-policies",
+    type=FILE,
+    help="File of `lakegate apply` with new definitions of the data policies in the database of the settings.",
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--acknowledged", type=FILE, help="File with the lines that may widen access.")
 def policy_diff(
@@ -71,6 +77,7 @@ def policy_diff(
     database: bool,
     since: timedelta,
     models: tuple[str, str] | None,
+    data_policies: Path | None,
     form: str,
     acknowledged: Path | None,
 ) -> None:
@@ -78,11 +85,13 @@ def policy_diff(
 
     OLD and NEW are directories as for `lakegate policy check`, bundles (`.tar.gz`), or `packaged` for the policies of
     this version. Both are evaluated by the OPA of `lakegate setup`. The models of `--models` are named as for
-    `lakegate model diff`. A decision then changes only if models and policies together change it.
+    `lakegate model diff`. A decision then changes only if models and policies together change it. With
+    `--data-policies`, reads of tables are also compared by the rows and columns that the caller may read.
 
     `allow` lines and `weaker` obligations widen access. Exit code 3 if access widens without a line in the file of
     acknowledgements, or if such a line is stale. Decisions whose record lacks inputs are counted and not replayed.
     """
+    from gateway.apply import ApplyError
     from gateway.fga.evaluation import UnknownRule
     from gateway.fga.world_diff import Incomplete
     from gateway.opa.replay_records import InvalidRecord
@@ -92,12 +101,16 @@ def policy_diff(
     if database == (replay is not None):
         raise click.UsageError("Name one source of decisions: --replay FILE or --database.")
     faults = (InvalidPolicies, InvalidRecord, StackError, OSError, UnicodeDecodeError, tarfile.TarError)
-    with ends_on(*faults, Incomplete, UnknownRule):
+    with ends_on(*faults, ApplyError, Incomplete, UnknownRule):
         settings = settings_for()
         relationships = None if models is None else _relationships(*models)
         with _lines(replay, since) as lines:
             compared, not_replayable = _replayed(settings, old, new, lines)
-        found = _found(compared, not_replayable, relationships)
+        tables = None
+        if data_policies is not None:
+            known = relationships or _relationships(ACTIVE, ACTIVE)
+            tables = DataPolicies(data_policies, known, [each for each, *_ in compared])
+        found = _found(compared, not_replayable, relationships, tables)
         stated = [] if acknowledged is None else acknowledged.read_text(encoding="utf-8").splitlines()
     lines_stated = {each.strip() for each in stated if each.strip() and not each.lstrip().startswith("#")}
     widening = {str(each.difference) for each in found.groups if each.difference.widens}
@@ -129,9 +142,14 @@ def _relationships(old: str, new: str) -> RelationshipReplay:
     return RelationshipReplay(named_model(old), named_model(new), about_models(recorded_world))
 
 
-def _found(compared: Sequence[Compared], not_replayable: int, relationships: RelationshipReplay | None) -> _Found:
+def _found(
+    compared: Sequence[Compared],
+    not_replayable: int,
+    relationships: RelationshipReplay | None,
+    tables: DataPolicies | None,
+) -> _Found:
     """Return what differs. Without relationships, only policies decide."""
-    from gateway.opa.replay import combined, difference, grouped
+    from gateway.opa.replay import Difference, combined, difference, grouped
 
     differences: list[tuple[Recorded, Difference]] = []
     by_policies_only = 0
@@ -145,8 +163,26 @@ def _found(compared: Sequence[Compared], not_replayable: int, relationships: Rel
             differs = combined(operation, (before, after), (related.old, related.new), related.differing)
         if differs is not None:
             differences.append((recorded, differs))
+        if tables is not None and asked is not None and _allowed(asked, before, after, related):
+            changed = tables.change(asked)
+            if changed is not None:
+                detail = (*(f"data-policy={each}" for each in changed.policies), *changed.parts)
+                differences.append((recorded, Difference("weaker" if changed.wider else "stricter", operation, detail)))
     decisions = sum(each.count for each, *_ in compared)
     return _Found(grouped(differences), decisions, len(compared), not_replayable, by_policies_only)
+
+
+def _allowed(asked: Asked, old: WireAnswer | None, new: WireAnswer | None, related: Related | None) -> bool:
+    """Return True if the decision allows before and after. Without models, the recorded refusals of OpenFGA stay."""
+    if old is None or new is None or not (old.allow and new.allow):
+        return False
+    if related is not None:
+        return related.old and related.new
+    decision = asked.decision
+    return decision.outcome == "allowed" or decision.failure in (
+        "RestrictedWithoutEnforcer",
+        "ObligationWithoutEnforcer",
+    )
 
 
 def _replayed(settings: Settings, old: str, new: str, lines: BinaryIO) -> tuple[list[Compared], int]:
@@ -229,7 +265,8 @@ def _lines(replay: Path | None, since: timedelta) -> Iterator[BinaryIO]:
 
 def _print_text(found: _Found) -> None:
     for group in found.groups:
-        click.echo(f"{group.difference}: {group.count}, for example {group.example}")
+        who = f" of {len(group.principals)} callers" if group.principals else ""
+        click.echo(f"{group.difference}: {group.count}{who}, for example {group.example}")
     counts = f"{found.decisions} decisions, {found.questions} different questions"
     click.echo(f"{counts}: {len(found.groups)} kinds of differences")
     if found.not_replayable:
@@ -241,7 +278,7 @@ def _print_json(found: _Found, unacknowledged: list[str], stale: list[str]) -> N
 
     differences = [
         {**msgspec.structs.asdict(each.difference), "line": str(each.difference), "widens": each.difference.widens}
-        | {"count": each.count, "example": each.example}
+        | {"count": each.count, "example": each.example, "principals": sorted(each.principals)}
         for each in found.groups
     ]
     fields = {**found._asdict(), "differences": differences, "unacknowledged": unacknowledged, "stale": stale}

@@ -82,6 +82,14 @@ class RelationshipReplay:
             old, new = old and was, new and becomes
         return Related(old, new, tuple(dict.fromkeys(differing)))
 
+    def relates(self, actor: AuditedActor, caller: CallerInputs, on: ObjectKey, relation: str) -> tuple[bool, bool]:
+        """Return whether the caller has the relation on an object outside of warehouses, by each model."""
+        path = self._recorded_path(on)
+        if path is None:
+            return False, False
+        profile = self._profile(path, self._holders(actor, caller))
+        return self._profiles.holds(profile, relation, new=False), self._profiles.holds(profile, relation, new=True)
+
     def _holders(self, actor: AuditedActor, caller: CallerInputs) -> Sequence[Principal]:
         """Return the principals whose grants the caller has. A caller that assumed a role has only that role's."""
         if actor.assumed_role is None:

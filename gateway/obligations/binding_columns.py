@@ -11,9 +11,24 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 from gateway.iceberg.identifiers import fold
-from gateway.obligations.data_policies import BoundPolicy, ColumnReference, Mask, PolicyInputs
+from gateway.obligations.data_policies import (
+    BoundPolicy,
+    ColumnReference,
+    Definition,
+    Mask,
+    PolicyInputs,
+    RowFilter,
+    column_names,
+)
 from gateway.obligations.projections import Columns, RestrictionNotExpressible, ids_within, paths
 from lakegate.restrictions.literals import NestedField
+
+
+def recorded_ids(definition: Definition, columns: Columns) -> tuple[int, ...]:
+    """Return the field ids of the current columns that a definition names, as its bindings to tables record them."""
+    names = column_names(definition)
+    one = isinstance(definition, RowFilter)  # a mask covers all columns of a name in any letter case
+    return tuple(sorted({field.id for name in names for field in columns.meant(name, one=one)}))
 
 
 class TableColumns:

@@ -157,6 +157,11 @@ def columns_referenced(definition: Definition) -> tuple[ColumnReference, ...]:
     return tuple(each.column for each in tests if isinstance(each, NullTest | CompareTest | InTest))
 
 
+def column_names(definition: Definition) -> frozenset[str]:
+    """Return the names of the columns that the definition refers to, without columns that it refers to by tag."""
+    return frozenset(each.name for each in columns_referenced(definition) if each.name is not None)
+
+
 def tags_of(definition: Definition) -> frozenset[str]:
     """Return the names of the tags that a definition refers to."""
     return frozenset(each.tag for each in columns_referenced(definition) if each.tag is not None)

@@ -39,11 +39,12 @@ Answers = tuple[WireAnswer | None, WireAnswer | None]
 
 
 class Group(msgspec.Struct):
-    """The number of recorded decisions with a difference, and one of them."""
+    """The number of recorded decisions with a difference, one of them, and the ids of their callers if recorded."""
 
     difference: Difference
     count: int
     example: str
+    principals: set[str]
 
 
 def read_inputs(modules: Sequence[Module]) -> frozenset[str]:
@@ -106,8 +107,10 @@ def grouped(found: Iterable[tuple[Recorded, Difference]]) -> list[Group]:
     """Return the differences with the number of records and an example, those that widen access first."""
     groups: dict[Difference, Group] = {}
     for recorded, difference in found:
-        group = groups.setdefault(difference, Group(difference, 0, recorded.example))
+        group = groups.setdefault(difference, Group(difference, 0, recorded.example, set()))
         group.count += recorded.count
+        if recorded.asked is not None:
+            group.principals.add(recorded.asked.actor.id)
     return sorted(groups.values(), key=lambda each: (not each.difference.widens, each.difference))
 
 

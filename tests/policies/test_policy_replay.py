@@ -116,7 +116,7 @@ def test_lifted_denial_needs_an_exact_acknowledgement(freezing: Path, tmp_path: 
     arguments = (str(freezing), "packaged", "--replay", str(file))
     done = run(*arguments)
     assert done.exit_code == DIFFERS
-    assert "allow drop_table table_frozen: 1, for example user oidc~ann" in done.stdout
+    assert "allow drop_table table_frozen: 1 of 1 callers, for example user oidc~ann" in done.stdout
     acknowledged.write_text("# the freeze is over\nallow drop_table table_frozen\n")
     assert run(*arguments, "--acknowledged", str(acknowledged)).exit_code == 0
     acknowledged.write_text("allow drop_table table_frozen\nallow load_table table_frozen\n")

@@ -8,7 +8,7 @@ bindings to tables.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, assert_never
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -53,51 +53,16 @@ from gateway.features.paging import number
 from gateway.features.policies.table_policies import restricts_caller
 from gateway.iceberg.errors import CatalogError
 from gateway.iceberg.identifiers import fold
+from gateway.obligations.binding_columns import recorded_ids
 from gateway.obligations.data_policies import (
-    AllOf,
-    AnyOf,
     AppliesTo,
-    CompareTest,
-    ConstantTest,
     Definition,
-    InTest,
-    Mask,
-    NotTest,
-    NullTest,
-    RoleTest,
-    RowFilter,
-    Test,
+    column_names,
     tags_of,
     with_tags,
 )
 from gateway.obligations.projections import RestrictionNotExpressible, columns_of
 from gateway.obligations.validation import problems_of
-
-
-def column_names(definition: Definition) -> frozenset[str]:
-    """Return the names of the columns that the definition refers to, without columns that it refers to by tag."""
-    match definition:
-        case Mask():
-            references = definition.columns
-        case RowFilter():
-            return frozenset(_names(definition.test))
-        case _:
-            assert_never(definition)
-    return frozenset(each.name for each in references if each.name is not None)
-
-
-def _names(test: Test) -> list[str]:
-    match test:
-        case AllOf() | AnyOf():
-            return [name for each in test.operands for name in _names(each)]
-        case NotTest():
-            return _names(test.operand)
-        case NullTest() | CompareTest() | InTest():
-            return [] if test.column.name is None else [test.column.name]
-        case ConstantTest() | RoleTest():
-            return []
-        case _:
-            assert_never(test)
 
 
 async def recorded_fields(
@@ -107,17 +72,15 @@ async def recorded_fields(
 
     A table whose schemas cannot be read has no field ids: the decision then resolves the names itself.
     """
-    names = column_names(definition)
-    if not names:
+    if not column_names(definition):
         return {}
-    one = isinstance(definition, RowFilter)  # a mask covers all columns of a name in any letter case
     found: dict[UUID, tuple[int, ...]] = {}
     for id, excerpt in (await excerpts_of(connection, tables)).items():
         try:
             columns = columns_of(excerpt.text)
         except RestrictionNotExpressible:
             continue
-        found[id] = tuple(sorted({field.id for name in names for field in columns.meant(name, one=one)}))
+        found[id] = recorded_ids(definition, columns)
     return found
 
 

@@ -80,6 +80,7 @@ def test_command_prints_the_world_and_names_the_missing_solver(monkeypatch: pyte
     done = CliRunner().invoke(main, ["model", "prove", "shipped", "wider"])
     assert done.exit_code == DIFFERS
     assert "describe table:0" in done.stdout
+    assert "(searched within 2 namespaces, 2 roles, one user and one object of each other type" in done.stdout
     monkeypatch.setitem(sys.modules, "z3", None)
     monkeypatch.delitem(sys.modules, "gateway.fga.model_proof")
     done = CliRunner().invoke(main, ["model", "prove", "shipped", "wider"])

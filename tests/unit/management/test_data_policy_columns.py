@@ -14,8 +14,7 @@ from click.testing import CliRunner
 from gateway.access.operations.data_policy_bodies import BindingTarget, ChangeBindingsRequest
 from gateway.access.operations.mapping_tables import ChangeEntriesRequest
 from gateway.cli import main
-from gateway.features.policies.data_policies import column_names
-from gateway.obligations.data_policies import Definition
+from gateway.obligations.data_policies import Definition, column_names
 
 ID = "00000000-0000-4000-8000-000000000001"
 
