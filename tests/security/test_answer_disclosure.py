@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.support.stack.grants import give, strangers  # noqa: F401 - a fixture
+from tests.support.stack.role_policies import make_role, put_in
 from tests.support.stack.world import Person, World, send_until_decided
 
 EXPLAIN = "/management/v1/access/explain"
@@ -80,3 +82,26 @@ def test_auditors_get_no_expressions_and_no_metadata_from_previews(world: World,
     answer = world.analyst.get(path, params={"principalUser": world.carol.id})
     assert answer.status_code == 403, answer.text
     assert "metadata-location" in world.admin.get(path, params={"principalUser": world.carol.id}).json()
+
+
+def test_many_hidden_ways_displace_no_readable_reason(world: World, ns: str) -> None:
+    """More ways than an explanation keeps for a relation, all shorter than the one that the asker may read."""
+    asker, subject = world.stranger("asker"), world.stranger("subject")
+    made = world.admin.post(f"{world.root}/namespaces", {"namespace": [ns, "sub"]})
+    assert made.status_code == 200, made.text
+    table = world.table(f"{ns}%1Fsub")
+    give(world, "warehouse", "", "manage_grants", {"user": asker.id})
+    give(world, "warehouse", "", "select", {"user": subject.id})
+    before = explain(world, asker, table.uuid, "read_data", subject)["relationships"]
+    roles = [make_role(world) for _ in range(17)]
+    for role in roles:
+        put_in(world, role, "user", subject.id)
+    grants = [{"privilege": each, "principal": {"role": role}} for each in ("select", "modify") for role in roles]
+    warehouse = f"/management/v1/warehouse/{world.warehouse}"
+    for on in (f"table/{table.uuid}", f"namespace/{world.namespace_id(f'{ns}%1Fsub')}"):
+        done = send_until_decided(partial(world.admin.post, f"{warehouse}/{on}/grants", {"writes": grants}))
+        assert done.status_code == 204, done.text
+    after = explain(world, asker, table.uuid, "read_data", subject)["relationships"]
+    assert len(before["witnesses"]) == 1
+    assert after == before
+    assert explain(world, world.admin, table.uuid, "read_data", subject)["relationships"]["more"]

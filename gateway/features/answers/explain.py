@@ -46,9 +46,10 @@ from gateway.db.answers.path_facts import expiry_of, read_path_facts, role_grant
 from gateway.features.answers.asker import Asker
 from gateway.features.answers.confirmation import Confirming, Disagreement, deciding
 from gateway.features.answers.guardrails import policies_answer
+from gateway.features.answers.readable_reasons import grants_of_roles, readable_witnesses
 from gateway.features.answers.repairs import Repair, candidates_for, find_repairs
 from gateway.features.answers.summary import summary_of
-from gateway.features.answers.world import Presenter, World, held_tuple, principal_key, subject_key, world_of
+from gateway.features.answers.world import Presenter, World, principal_key, subject_key, world_of
 from gateway.features.grants.partial_checks import CONCERNS_DATA, is_possible
 from gateway.features.kit import Kit
 from gateway.fga.evaluation import ModelRules
@@ -57,8 +58,6 @@ from gateway.fga.relationships import object_name, to_wire
 from gateway.fga.row_authorizer import principals_of
 from gateway.obligations.data_policies import BoundPolicy
 
-#: The most witnesses of one answer.
-_WITNESSES: Final = 10
 #: The most grants of roles that are searched for a membership that would help.
 _ROLE_GRANTS: Final = 200
 
@@ -190,18 +189,17 @@ class Explanations(Confirming):
         """Return the witnesses that the caller may read, after OpenFGA confirmed each of them."""
         relation = permit.operation.check.relation.value
         unreadable = await self._asker.unreadable(permit, world, world.keys)
-        if more and unreadable:
-            # Smaller witnesses with hidden facts may have displaced readable ones, and `more` may count them.
-            known, now, name = world.without(unreadable).tuples, subject.at, object_name(subject.key)
-            with deciding():
-                found, more = await asyncio.to_thread(witnesses_of, rules, known, world.user, now, relation, name)
-        readable = [each for each in found if unreadable.isdisjoint(each.facts)][:_WITNESSES]
+        name = object_name(subject.key)
+        with deciding():
+            readable, more = await asyncio.to_thread(
+                readable_witnesses, rules, world, unreadable, found, more, relation, name, subject.at
+            )
         with deciding():
             confirmed = await self._answer_engines.confirmations.alone(
                 [each.facts for each in readable or found[:1]],
                 world.user,
                 relation,
-                object_name(subject.key),
+                name,
                 subject.at,
                 model_id=subject.model_id,
             )
@@ -217,8 +215,7 @@ class Explanations(Confirming):
             relation=relation,
             witnesses=[presenter.witness(each) for each in readable],
             another_grant=not readable,
-            # The number of facts that the caller may not read stays hidden.
-            more=bool(readable) and more,
+            more=more,
         )
 
     async def _repairs(
@@ -233,8 +230,7 @@ class Explanations(Confirming):
         async with self._database.transaction() as connection:
             grants = await role_grants(connection, audited, now=now, limit=_ROLE_GRANTS) if audited else {}
         roles = {key.subject.id for key in grants if isinstance(key.subject, Principal)}
-        of_roles = [held_tuple(key, expiry_of(rows)) for key, rows in grants.items()]
-        further = [each for each in of_roles if each not in known.tuples]
+        further = grants_of_roles(known, {key: expiry_of(rows) for key, rows in grants.items()})
         candidates = candidates_for(subject.principal, visible, roles)
         name = object_name(subject.key)
         question = Question(permit.operation.check.relation, subject.key)
