@@ -39,6 +39,19 @@ _FOR: Final[Callable[..., Any]] = click.option(
 )
 
 
+def in_warehouse(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that name a warehouse or an object in it."""
+    for name, help in (
+        ("--generic-table", "NAMESPACE.TABLE of a generic table."),
+        ("--view", "NAMESPACE.VIEW."),
+        ("--table", "NAMESPACE.TABLE."),
+        ("--namespace", "Namespace, with dots between its levels."),
+        ("--warehouse", "Name or id of the warehouse of the object."),
+    ):
+        command = click.option(name, help=help)(command)
+    return command
+
+
 @click.group()
 def access() -> None:
     """Request access to objects, and decide about requests of other users."""
@@ -46,11 +59,7 @@ def access() -> None:
 
 @access.command()
 @click.argument("privileges", nargs=-1, required=True)
-@click.option("--warehouse", help="Name or id of the warehouse of the object.")
-@click.option("--namespace", help="Namespace, with dots between its levels.")
-@click.option("--table", help="NAMESPACE.TABLE.")
-@click.option("--view", help="NAMESPACE.VIEW.")
-@click.option("--generic-table", help="NAMESPACE.TABLE of a generic table.")
+@in_warehouse
 @click.option("--role", type=click.UUID, help="Id of a role.")
 @click.option("--on-project", help="Id of a project.")
 @click.option("--reason", required=True, help="Reason, which approvers see.")
@@ -81,14 +90,7 @@ def list_requests(mine: bool, to_decide: bool, status: str | None, api: Manageme
     query = {"mine": "false", "status": "pending"} if to_decide else {"mine": "true"} if mine else {}
     query |= {} if status is None else {"status": status}
     for each in api.pages(_REQUESTS, "access-requests", query):
-        privileges = ",".join(each.get("granted", each["privileges"]))
-        end = each.get("ends-at", each["expires-at"])
-        user = each["principal"]["user"]
-        click.echo(
-            line(
-                each["id"], each["status"], user, privileges, each["object"]["type"], each["name"], end, each["reason"]
-            )
-        )
+        click.echo(row_line(each, each.get("ends-at", each["expires-at"]), each.get("granted")))
 
 
 @access.command()
@@ -112,43 +114,6 @@ def approve(id: UUID, privileges: tuple[str, ...], duration: int | None, comment
     body |= {} if duration is None else {"duration-seconds": duration}
     api.send("POST", f"{_REQUESTS}/{id}/approve", body=body)
     click.echo("Approved.")
-
-
-@access.command()
-@_ID
-@click.option("--reason", required=True, help="Reason, which the requester sees.")
-@with_api(project=False)
-def deny(id: UUID, reason: str, api: Management) -> None:
-    """Deny a request."""
-    api.send("POST", f"{_REQUESTS}/{id}/deny", body={"reason": reason})
-    click.echo("Denied.")
-
-
-@access.command()
-@_ID
-@with_api(project=False)
-def withdraw(id: UUID, api: Management) -> None:
-    """Withdraw a pending request that you made."""
-    api.send("POST", f"{_REQUESTS}/{id}/withdraw")
-    click.echo("Withdrawn.")
-
-
-@access.command()
-@_ID
-@with_api(project=False)
-def remind(id: UUID, api: Management) -> None:
-    """Announce a pending request that you made again."""
-    api.send("POST", f"{_REQUESTS}/{id}/remind")
-    click.echo("Announced again.")
-
-
-@access.command()
-@_ID
-@with_api(project=False)
-def end(id: UUID, api: Management) -> None:
-    """End the access of an approved request early: your own, or one that you may grant."""
-    api.send("POST", f"{_REQUESTS}/{id}/end")
-    click.echo("Ended.")
 
 
 def requested_object(api: Management, at: dict[str, Any]) -> dict[str, Any]:
@@ -178,3 +143,40 @@ def requested_object(api: Management, at: dict[str, Any]) -> dict[str, Any]:
     if len(levels) < 2:
         raise click.UsageError(f"--{kind.replace('_', '-')} needs NAMESPACE.NAME")
     return {"type": kind.replace("_", "-"), "warehouse-id": id, "namespace": levels[:-1], "name": levels[-1]}
+
+
+def row_line(row: dict[str, Any], end: str, privileges: list[str] | None = None) -> str:
+    """Return a request or an activation as one line, with its end."""
+    given = ",".join(privileges or row["privileges"])
+    user, on = row["principal"]["user"], row["object"]["type"]
+    return line(row["id"], row["status"], user, given, on, row["name"], end, row["reason"])
+
+
+def add_step(group: click.Group, path: str, step: str, done: str, help: str, text: str | None = None) -> None:
+    """Add the command for a step of a row to the group. It prints `done`.
+
+    `text` is the name and help of a text that the step needs, separated by a colon.
+    """
+    member, _, about = (text or "").partition(": ")
+
+    @with_api(project=False)
+    def run(id: UUID, api: Management, **body: str) -> None:
+        api.send("POST", f"{path}/{id}/{step}", body=body or None)
+        click.echo(done)
+
+    options = [click.Option([f"--{member}"], required=True, help=about)] if member else []
+    command = click.command(step, help=help)(_ID(run))
+    command.params += options
+    group.add_command(command)
+
+
+add_step(access, _REQUESTS, "deny", "Denied.", "Deny a request.", "reason: Reason, which the requester sees.")
+add_step(access, _REQUESTS, "withdraw", "Withdrawn.", "Withdraw a pending request that you made.")
+add_step(access, _REQUESTS, "remind", "Announced again.", "Announce a pending request that you made again.")
+add_step(
+    access,
+    _REQUESTS,
+    "end",
+    "Ended.",
+    "End the access of an approved request early: your own, or one that you may grant.",
+)

@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from uuid import UUID
 
 import click
 
-from gateway.cli.access_requests import requested_object
+from gateway.cli.access_requests import add_step, in_warehouse, requested_object, row_line
 from gateway.cli.management import Management, line, with_api
 
 _PATH: Final = "/access/break-glass"
-_ID: Final = click.argument("id", type=click.UUID)
 _STATUSES: Final = ("pending", "active", "ended", "lapsed", "reviewed")
 
 
@@ -23,11 +21,7 @@ def break_glass() -> None:
 
 @break_glass.command()
 @click.argument("privileges", nargs=-1, required=True, type=click.Choice(["describe", "select", "modify"]))
-@click.option("--warehouse", required=True, help="Name or id of the warehouse of the object.")
-@click.option("--namespace", help="Namespace, with dots between its levels.")
-@click.option("--table", help="NAMESPACE.TABLE.")
-@click.option("--view", help="NAMESPACE.VIEW.")
-@click.option("--generic-table", help="NAMESPACE.TABLE of a generic table.")
+@in_warehouse
 @click.option("--minutes", type=click.IntRange(15, 60), default=15, show_default=True, help="Time of the rights.")
 @click.option("--reason", required=True, help="Reason, which the reviewer sees.")
 @click.option("--second-person", is_flag=True, help="Wait for the confirmation of another principal.")
@@ -51,34 +45,16 @@ def list_activations(status: str | None, api: Management) -> None:
     The fields are separated by tabs: id, status, user, privileges, object type, name, end, reason.
     """
     for each in api.pages(_PATH, "activations", {} if status is None else {"status": status}):
-        user, on, privileges = each["principal"]["user"], each["object"]["type"], ",".join(each["privileges"])
-        end = each.get("ended-at", each.get("ends-at", ""))
-        click.echo(line(each["id"], each["status"], user, privileges, on, each["name"], end, each["reason"]))
+        click.echo(row_line(each, each.get("ended-at", each.get("ends-at", ""))))
 
 
-@break_glass.command()
-@_ID
-@with_api(project=False)
-def confirm(id: UUID, api: Management) -> None:
-    """Confirm the activation of another user as the second person."""
-    api.send("POST", f"{_PATH}/{id}/confirm")
-    click.echo("Confirmed.")
-
-
-@break_glass.command()
-@_ID
-@with_api(project=False)
-def end(id: UUID, api: Management) -> None:
-    """End an activation before its time, or withdraw a pending one."""
-    api.send("POST", f"{_PATH}/{id}/end")
-    click.echo("Ended.")
-
-
-@break_glass.command()
-@_ID
-@click.option("--finding", required=True, help="Result of the review.")
-@with_api(project=False)
-def review(id: UUID, finding: str, api: Management) -> None:
-    """Close the review of another user's activation that ended."""
-    api.send("POST", f"{_PATH}/{id}/review", body={"finding": finding})
-    click.echo("Reviewed.")
+add_step(break_glass, _PATH, "confirm", "Confirmed.", "Confirm the activation of another user as the second person.")
+add_step(break_glass, _PATH, "end", "Ended.", "End an activation before its time, or withdraw a pending one.")
+add_step(
+    break_glass,
+    _PATH,
+    "review",
+    "Reviewed.",
+    "Close the review of another user's activation that ended.",
+    "finding: Result of the review.",
+)
