@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.support.stack.access_requests import ask, asked, decide, listed, may_read, on_table, read
+from tests.support.stack.explained import explain, of_table
 from tests.support.stack.role_policies import make_role
 from tests.support.stack.world import Person, Table, World, error_of
 
@@ -62,6 +63,21 @@ def test_approver_can_give_fewer_privileges_for_a_shorter_time(world: World, tab
     assert (found["privileges"], found["granted"]) == (["modify", "select"], ["select"])
     assert datetime.fromisoformat(found["ends-at"]) - datetime.now(UTC) < timedelta(seconds=3601)
     assert bob.get(f"{table.path}/credentials").status_code == 200
+
+
+def test_a_repair_of_several_grants_on_an_object_is_one_request(world: World, table: Table) -> None:
+    bob = _describer(world, table)
+    repairs = explain(bob, of_table(world, table.uuid, "move"))["relationships"]["repairs"]
+    repair = next(each for each in repairs if len(each["grants"]) == 2)
+    assert {each["object"]["id"] for each in repair["grants"]} == {table.uuid}
+    privileges = sorted(each["privilege"] for each in repair["grants"])
+    assert privileges == ["manage_grants", "modify"]
+    id = asked(bob, on_table(world, table), *privileges)
+    assert decide(world.admin, id, "approve").status_code == 204
+    assert read(bob, id)["granted"] == privileges
+    assert explain(bob, of_table(world, table.uuid, "move"))["decision"] == "allowed"
+    assert decide(bob, id, "end").status_code == 204
+    assert explain(bob, of_table(world, table.uuid, "move"))["decision"] == "denied"
 
 
 def test_requests_are_listed_for_requesters_and_approvers(world: World, table: Table) -> None:

@@ -256,49 +256,62 @@ function tellProject(project, warehouses) {
   at("projects").append(table);
 }
 
+const REQUESTABLE = new Set(["project", "warehouse", "namespace", "table", "view", "generic_table", "role"]);
+
+function namesOf(repair) {
+  return repair.grants.map((each) => each.privilege + " on " + each.object.type + " " + (each.object.name || each.object.id)).join(" and ");
+}
+
 function parts(explanation) {
   const found = explanation.policies.reasons.map((each) => each.message);
   for (const rule of explanation.policies.rules || []) {
     found.push("Rule " + rule.package + "." + rule.rule + " in " + rule.file + ", line " + rule.line);
   }
   for (const repair of explanation.relationships.repairs || []) {
-    const grants = repair.grants.map((each) => each.privilege + " on " + each.object.type + " " + (each.object.name || each.object.id));
-    found.push("Enough would be: " + grants.join(" and "));
+    found.push("Enough would be: " + namesOf(repair));
   }
   return found;
 }
 
-function requestOf(explanation, reason) {
-  const [missing] = explanation.relationships.repairs[0].grants;
-  const kind = missing.object.type.replace("_", "-");
-  const on = { type: kind, [kind + "-id"]: missing.object.id };
-  if (explanation["warehouse-id"] !== undefined && kind !== "warehouse" && kind !== "project") {
-    on["warehouse-id"] = explanation["warehouse-id"];
+// A request is about one object, and receives all privileges of the repair on it.
+function requestsOf(explanation, repair, reason) {
+  const made = new Map();
+  for (const { object, privilege } of repair.grants) {
+    const kind = object.type.replace("_", "-");
+    const on = { type: kind, [kind + "-id"]: object.id };
+    if (explanation["warehouse-id"] !== undefined && !["warehouse", "project", "role"].includes(kind)) {
+      on["warehouse-id"] = explanation["warehouse-id"];
+    }
+    const id = object.type + ":" + object.id;
+    const request = made.get(id) || { object: on, privileges: [], reason };
+    request.privileges.push(privilege);
+    made.set(id, request);
   }
-  return { object: on, privileges: [missing.privilege], reason };
+  return [...made.values()];
 }
 
 async function tellDenial(id) {
   const { explanation } = await read("/management/v1/access/denials/" + encodeURIComponent(id));
   at("denial-summary").textContent = explanation.summary;
   at("denial-reasons").replaceChildren(...parts(explanation).map((each) => element("li", each)));
-  const repairs = explanation.relationships.repairs || [];
-  const one = repairs.length > 0 && repairs[0].grants.length === 1 && repairs[0].grants[0].object.type !== "server";
-  at("denial-request").hidden = !one;
-  if (one) {
-    at("denial-missing").textContent = "The request is for " + repairs[0].grants[0].privilege + ". A principal that may grant it decides.";
-    at("denial-request").addEventListener("submit", async (event) => {
-      event.preventDefault();
-      try {
-        const body = requestOf(explanation, at("denial-reason").value);
+  const repairs = (explanation.relationships.repairs || []).filter((repair) =>
+    repair.grants.every((each) => REQUESTABLE.has(each.object.type) && each.principal.type === "user"),
+  );
+  at("denial-request").hidden = repairs.length === 0;
+  at("denial-repair").replaceChildren(...repairs.map((repair, number) => element("option", namesOf(repair), { value: String(number) })));
+  at("denial-request").addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      const repair = repairs[Number(at("denial-repair").value)];
+      for (const body of requestsOf(explanation, repair, at("denial-reason").value)) {
         await read("/management/v1/access/requests", { method: "POST", body });
-        at("denial-request").hidden = true;
-        say("The request was sent.");
-      } catch (error) {
-        complain(error.message);
       }
-    });
-  }
+      at("denial-request").hidden = true;
+      say("The request was sent. A principal that may make the grant decides.");
+    } catch (error) {
+      complain(error.message);
+    }
+  });
   at("denial").hidden = false;
 }
 
