@@ -11,16 +11,17 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.cards import ACTIONS
-from gateway.access.nouns.refs import ObjectKey, ObjectType
+from gateway.access.nouns.refs import TABULARS, ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.tuples import Principal, PrincipalType
-from gateway.db.answers.path_grants import roles_below
+from gateway.db.answers.held_objects import objects_within
+from gateway.db.answers.path_grants import holders, roles_below
 from gateway.db.engine.database import Database
 from gateway.features.answers.listed_objects import AskedPrincipal, ObjectListing, ObjectRow
-from gateway.features.answers.listed_principals import AskedObject, Asker, Listing
+from gateway.features.answers.listed_principals import AskedObject, Asker, Listing, holding
 from gateway.features.answers.what_can import listed as listed_objects
 from gateway.features.answers.who_can import listed
-from gateway.fga.answer_checks import ActiveModel
+from gateway.fga.answer_checks import ActiveModel, AnswerCheck
 from gateway.fga.evaluation import ModelRules
 from gateway.fga.model_analysis import ParsedModel
 from gateway.fga.relationships import object_name
@@ -30,6 +31,7 @@ from tests.support.rows.parts import Parts
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 SEEDS = 4
+CONTAINERS = (ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE, ObjectType.ROLE)
 VARIANTS = model_variants()
 
 
@@ -50,6 +52,7 @@ class Questions:
         self._world = world
         self._model = ActiveModel("model", ModelRules(model), ParsedModel(model))
         self._readable = readable
+        self.checks: dict[AnswerCheck, bool] = {}
 
     async def rows(
         self, key: ObjectKey, relation: str, *, expand: str | None = None, page_size: int = 3
@@ -65,8 +68,12 @@ class Questions:
             asker = Asker(self._readable, frozenset(each for each in roles if each in self._readable))
             listing = Listing(asked, asker, expanded=expand is not None)
             role = None if expand is None else UUID(expand)
-            page, token = await listed(connection, listing, opaque, expand=role, page_token=token, page_size=page_size)
+            candidates = asked.candidates(below, opaque)
+            page, token = await listed(
+                connection, listing, candidates, expand=role, page_token=token, page_size=page_size
+            )
             assert len(page) <= page_size
+            self.checks |= listing.checks()
             for each in page:
                 assert each not in found, "a principal is on two pages"
                 reason, _ = listing.rows[each]
@@ -118,8 +125,29 @@ async def test_listed_users_and_roles_are_those_of_single_checks(database: Datab
                     expected = {each for each in holding if each.type is PrincipalType.USER}
                     # A role whose members the caller may not read has rows for its members instead.
                     assert users == expected, (seed, key, relation, readable == everything)
+                    for check, holds in asked.checks.items():
+                        found = naive.holds(name_of(check.principal), check.relation, object_name(check.object))
+                        assert found == holds, (seed, check)
                     yes += len(users)
     assert yes > SEEDS
+
+
+async def test_user_with_the_right_by_two_roles_together_is_listed(database: Database) -> None:
+    world = AccessWorld(0)
+    table, (left, right) = world.rows.objects["table"], world.role_keys[-2:]
+    outer, inner = (Principal(PrincipalType.ROLE, key.id) for key in world.role_keys[:2])
+    ann, ben = world.principals[:2]
+    async with database.transaction() as connection:
+        await world.insert(connection, grants=0)
+        await world.add(connection, "select", Principal(PrincipalType.ROLE, left.id), table)
+        await world.add(connection, "describe", Principal(PrincipalType.ROLE, right.id), table)
+        for member, role in ((ann, left), (ann, right), (ben, right), (inner, left), (outer, right)):
+            await world.add(connection, "assignee", member, role)
+        for role in world.role_keys[:2]:
+            await world.add(connection, "assignee", world.principals[2], role)
+        everything = frozenset([*world.objects, *world.role_keys])
+        asked = Questions(connection, world, VARIANTS["two reasons"], everything)
+        assert set(await asked.rows(table, "can_read_data")) == {ann, world.principals[2]}
 
 
 async def what_can(
@@ -177,4 +205,48 @@ async def test_listed_actions_are_those_of_single_checks(database: Database, var
                     }
                     assert _stated(rows, within) == expected, (seed, principal, name, path[0])
                     yes += len(expected)
+    assert yes > SEEDS
+
+
+async def test_searched_subjects_and_objects_contain_those_of_single_checks(database: Database) -> None:
+    yes = 0
+    for seed in range(SEEDS):
+        world = AccessWorld(seed)
+        model = VARIANTS["shipped"]
+        async with database.transaction() as connection:
+            await world.insert(connection)
+            naive = await world.naive(connection, model)
+            for key, relation in _questions(world, "shipped"):
+                active = ActiveModel("model", ModelRules(model), ParsedModel(model))
+                asked = await AskedObject.read(connection, key, relation, active, world.now)
+                roles = await roles_below(connection, asked.candidates(), now=world.now)
+                for type in PrincipalType:
+                    expected = {
+                        each
+                        for each in world.principals
+                        if each.type is type and naive.holds(name_of(each), relation, object_name(key))
+                    }
+                    found: list[Principal] = []
+                    while page := await holders(
+                        connection,
+                        asked.every_candidate(roles),
+                        now=world.now,
+                        after=found[-1] if found else None,
+                        limit=2,
+                        of_type=type,
+                    ):
+                        found += page
+                    assert len(found) == len(set(found)) and all(each.type is type for each in found)
+                    holds = await holding(connection, found, asked)
+                    assert {each for each, yes in zip(found, holds, strict=True) if yes} == expected, (seed, relation)
+                    yes += len(expected)
+            for principal in world.principals:
+                for key in (key for key in world.objects if key.type in (*TABULARS, *CONTAINERS)):
+                    actions = (each.value for each in ACTIONS[key.type])
+                    if any(naive.holds(name_of(principal), each, object_name(key)) for each in actions):
+                        some = await objects_within(
+                            connection, [principal], key.type, now=world.now, within=None, after="", limit=100
+                        )
+                        assert key.id in [each.id for each in some], (seed, principal, key)
+                        yes += 1
     assert yes > SEEDS

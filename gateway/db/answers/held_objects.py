@@ -68,32 +68,45 @@ class HeldObject(NamedTuple):
         return Place(self.rank, self.id)
 
 
-# `n` is the namespace of a table, or the namespace itself. Objects that are deleted meanwhile have no location.
-_LOCATED: Final = f"""
-    select h.*, t.id as table_id, s.id as namespace_id, s.ancestors, w.id as warehouse_id,
-        {project_of("h.type", "h.id")} as project_id
-    from held h {joined_locations("h.type", "h.id")}
-    left join namespaces s on s.id = coalesce(n.id, t.namespace_id)
-"""  # noqa: S608 - composed of constants of this module; every value is a bound parameter
+def _located(source: str) -> str:
+    """Return the query for the objects of `source` with their locations.
 
-_ABOVE: Final = """
-    select o.type, o.id from located l cross join lateral (values
+    The namespace is that of a table, or the object itself. Objects that are deleted meanwhile have no location.
+    """
+    return f"""
+        select h.*, t.id as table_id, s.id as namespace_id, s.ancestors, w.id as warehouse_id,
+            {project_of("h.type", "h.id")} as project_id
+        from {source} h {joined_locations("h.type", "h.id")}
+        left join namespaces s on s.id = coalesce(n.id, t.namespace_id)
+    """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
+
+
+# The containers of many objects are few, so `places` has each combination of them once.
+_LEVELS: Final = """
+    cross join lateral (values
         ('project', case when l.warehouse_id is not null then l.project_id end),
         ('warehouse', case when l.type <> 'warehouse' then l.warehouse_id::text end),
-        ('namespace', case when l.table_id is not null then l.namespace_id::text end),
-        ('table', case when l.type = 'column' then l.table_id::text end)) o(type, id)
-    where l.reason and o.id is not null and o.type <> l.type
+        ('namespace', case when l.is_tabular then l.namespace_id::text end),
+        ('table', l.table_of_column::text)) o(type, id)
+    where o.id is not null and o.type <> l.type
+"""
+_ABOVE: Final = f"""
+    select o.type, o.id from places l {_LEVELS}
     union
-    select 'namespace', a.id::text from located l cross join lateral unnest(l.ancestors) a(id) where l.reason
+    select 'namespace', a.id::text from places l cross join lateral unnest(l.ancestors) a(id)
+"""  # noqa: S608 - composed of constants of this module; every value is a bound parameter
+_PLACES: Final = """
+    l.type, l.table_id is not null as is_tabular, case l.type when 'column' then l.table_id end as table_of_column,
+    l.namespace_id, l.ancestors, l.warehouse_id, l.project_id
 """
 
 _WITHIN: Final = """
     case cast(:root_type as text)
         when 'server' then true
-        when 'project' then p.project_id = cast(:root_id as text)
-        when 'warehouse' then w.id::text = cast(:root_id as text)
-        when 'namespace' then s.id::text = cast(:root_id as text)
-            or cast(:root_id as text) = any(cast(s.ancestors as text[]))
+        when 'project' then o.project_id = cast(:root_id as text)
+        when 'warehouse' then o.warehouse_id::text = cast(:root_id as text)
+        when 'namespace' then o.namespace_id::text = cast(:root_id as text)
+            or cast(:root_id as text) = any(cast(o.ancestors as text[]))
         when 'table' then o.type = 'column' and split_part(o.id, '.', 1) = cast(:root_id as text)
         else false end
 """
@@ -106,22 +119,25 @@ _OBJECTS: Final = text(
             bool_or(g.privilege in ({_REASONS}) or g.object_type = 'column') as reason
         from closure c join grants g on g.principal_type = c.type and g.principal_id = c.id
         where {LIVE} group by 1, 2),
-    located as materialized ({_LOCATED}),
-    found as (
-        select h.type, h.id from held h union {_ABOVE}
+    located as materialized ({_located("held")}),
+    places as materialized (select distinct {_PLACES} from located l where l.reason),
+    further as materialized (
+        {_ABOVE}
         union select c.type, c.id from closure c where c.type = 'role'
         union select 'namespace', n.id::text from namespaces n where cast(:flagged as boolean) and n.managed_access),
     placed as (
         select o.type, o.id,
-            {_RANK} + coalesce(case o.type when 'namespace' then cardinality(s.ancestors) end, 0) as rank
-        from found o {joined_locations("o.type", "o.id")}
-        left join namespaces s on s.id = coalesce(n.id, t.namespace_id)
-        cross join lateral (select {project_of("o.type", "o.id")} as project_id) p
+            {_RANK} + coalesce(case o.type when 'namespace' then cardinality(o.ancestors) end, 0) as rank
+        from (
+            select type, id, table_id, namespace_id, ancestors, warehouse_id, project_id from located
+            union all
+            select type, id, table_id, namespace_id, ancestors, warehouse_id, project_id
+            from ({_located("further")}) f) o
         where {_WITHIN}
             and case o.type when 'server' then true when 'project' then exists (
                     select 1 from projects x where x.id = o.id)
-                when 'column' then t.id is not null
-                else p.project_id is not null end
+                when 'column' then o.table_id is not null
+                else o.project_id is not null end
         union
         select o.type, o.id, {_RANK} + cast(:root_depth as int)
         from (select cast(:root_type as text) as type, cast(:root_id as text) as id) o)
@@ -196,27 +212,27 @@ class DerivedTuple(NamedTuple):
         return Principal(PrincipalType(self.principal_type), self.principal_id)
 
 
+# The expiry of several grants is the latest one, null if one of them has none.
+_UNTIL: Final = "case when bool_and({0} is not null) then max({0}) end as until"
+
 _DERIVED: Final = text(
     f"""
     {CLOSURE},
     held as materialized (
         select g.object_type as type, g.object_id as id, g.principal_type, g.principal_id,
-            case when bool_and(g.expires_at is not null) then max(g.expires_at) end as until
+            {_UNTIL.format("g.expires_at")}
         from closure c join grants g on g.principal_type = c.type and g.principal_id = c.id
         where {LIVE} and g.privilege in ({_REASONS}) group by 1, 2, 3, 4),
-    located as materialized ({_LOCATED}),
+    located as materialized ({_located("held")}),
+    places as materialized (
+        select {_PLACES}, l.principal_type, l.principal_id, {_UNTIL.format("l.until")}
+        from located l group by 1, 2, 3, 4, 5, 6, 7, 8, 9),
     above as (
-        select o.type, o.id, l.principal_type, l.principal_id, l.until from located l cross join lateral (values
-            ('project', case when l.warehouse_id is not null then l.project_id end),
-            ('warehouse', case when l.type <> 'warehouse' then l.warehouse_id::text end),
-            ('namespace', case when l.table_id is not null then l.namespace_id::text end),
-            ('table', case when l.type = 'column' then l.table_id::text end)) o(type, id)
-        where o.id is not null and o.type <> l.type
+        select o.type, o.id, l.principal_type, l.principal_id, l.until from places l {_LEVELS}
         union all
         select 'namespace', a.id::text, l.principal_type, l.principal_id, l.until
-        from located l cross join lateral unnest(l.ancestors) a(id))
-    select a.principal_type, a.principal_id, a.type as object_type, a.id as object_id,
-        case when bool_and(a.until is not null) then max(a.until) end as until
+        from places l cross join lateral unnest(l.ancestors) a(id))
+    select a.principal_type, a.principal_id, a.type as object_type, a.id as object_id, {_UNTIL.format("a.until")}
     from above a
     join unnest(cast(:container_types as text[]), cast(:container_ids as text[])) as c(type, id)
         on c.type = a.type and c.id = a.id
@@ -255,7 +271,7 @@ _PLACED: Final = f"""
         select g.object_type as type, g.object_id as id from closure c
         join grants g on g.principal_type = c.type and g.principal_id = c.id where {LIVE}
         union select c.type, c.id from closure c where c.type = 'role'),
-    located as materialized ({_LOCATED})
+    located as materialized ({_located("held")})
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
 _BY_SERVER: Final = "exists (select 1 from located l where l.type = 'server')"

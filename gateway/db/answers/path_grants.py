@@ -17,6 +17,7 @@ from uuid import UUID
 from sqlalchemy import TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Database
@@ -102,11 +103,24 @@ class _Holder(NamedTuple):
     principal_id: str
 
 
+# Every part of a page ends after `limit` principals, so its cost does not depend on the number of grants on an object.
+_IN_PAGE: Final = f"""
+    {LIVE} and {_ACTIVE} and g.principal_type <= cast(:last_type as text)
+    and (g.principal_type, g.principal_id) > (cast(:after_type as text), cast(:after_id as text))
+"""
+_ORDERED: Final = "order by g.principal_type, g.principal_id limit :limit"
+
+# Principals with a grant that matters, and the members of roles whose members are listed one by one, because the caller
+# may not read who is in the role.
 _HOLDERS: Final = f"""
-    select distinct g.principal_type, g.principal_id
-    from ({_SOUGHT}) s
-    join grants g on g.object_type = s.object_type and g.object_id = s.object_id and g.privilege = s.privilege
-    where {LIVE} and {_ACTIVE}
+    select h.* from (
+        {_SOUGHT} union all
+        select 'role', r.id, p.privilege from unnest(cast(:opaque as text[])) r(id)
+        cross join unnest(cast(:memberships as text[])) p(privilege)) s
+    cross join lateral (
+        select distinct g.principal_type, g.principal_id from grants g
+        where g.object_type = s.object_type and g.object_id = s.object_id and g.privilege = s.privilege
+            and {_IN_PAGE} {_ORDERED}) h
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
 # Roles with a grant that matters, or with one from which a tuple that matters follows.
@@ -127,34 +141,24 @@ _HOLDING_ROLES: Final = f"""
         cross join lateral (select 1 {GRANTS_BELOW} and {LIVE} limit 1) held)
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
-# Principals in at least two of the roles with grants. They can hold by several roles what none of these gives alone.
+# Direct members of at least two of the roles that matter. They can hold by several roles what no single one gives.
+# Other principals that do are in one of these members, and are found there.
 _COMBINED: Final = f"""
-    select m.principal_type, m.principal_id from (
-        with recursive members(root, type, id) as (
-            select id, 'role', id from ({_HOLDING_ROLES}) roots
-            union
-            select m.root, g.principal_type, g.principal_id from members m
-            join grants g on g.object_type = 'role' and g.object_id = m.id
-            where m.type = 'role' and {LIVE} and {_ACTIVE})
-        select type as principal_type, id as principal_id from members
-        group by type, id having count(distinct root) > 1) m
-"""  # noqa: S608 - composed of constants of this module; every value is a bound parameter
-
-# The members of these roles are listed one by one, because the caller may not read who is in the role.
-_OPAQUE: Final = f"""
-    select g.principal_type, g.principal_id from grants g
-    where g.object_type = 'role' and g.object_id = any(cast(:opaque as text[])) and {LIVE} and {_ACTIVE}
+    (select g.principal_type, g.principal_id from grants g
+    where g.object_type = 'role' and g.object_id = any(cast(:combined as text[])) and {_IN_PAGE}
+    group by g.principal_type, g.principal_id having count(distinct g.object_id) > 1 {_ORDERED})
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
 _FURTHER: Final = """
     select f.type, f.id from unnest(cast(:further_types as text[]), cast(:further_ids as text[])) as f(type, id)
+    where f.type <= cast(:last_type as text) and (f.type, f.id) > (cast(:after_type as text), cast(:after_id as text))
 """
 
 # Principals with a column grant on the table, which derives a tuple on the table.
 _COLUMN_HOLDERS: Final = f"""
-    select distinct g.principal_type, g.principal_id from grants g
-    where g.object_type = 'column' and split_part(g.object_id, '.', 1) = any(cast(:tables as text[]))
-        and {LIVE} and {_ACTIVE}
+    select h.* from unnest(cast(:tables as text[])) t(id) cross join lateral (
+        select distinct g.principal_type, g.principal_id from grants g
+        where g.object_type = 'column' and split_part(g.object_id, '.', 1) = t.id and {_IN_PAGE} {_ORDERED}) h
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
 # Principals with a grant below a container, which derives a tuple on the container. The recursion visits the principals
@@ -162,13 +166,13 @@ _COLUMN_HOLDERS: Final = f"""
 _HOLDERS_BELOW: Final = f"""
     (with recursive p(type, id) as (
         (select g.principal_type, g.principal_id from grants g
-            where cast(:after_type as text) is null
-                or (g.principal_type, g.principal_id) > (cast(:after_type as text), cast(:after_id as text))
+            where g.principal_type <= cast(:last_type as text)
+                and (g.principal_type, g.principal_id) > (cast(:after_type as text), cast(:after_id as text))
             order by g.principal_type, g.principal_id limit 1)
         union all
         select next.* from p cross join lateral (
             select g.principal_type, g.principal_id from grants g
-            where (g.principal_type, g.principal_id) > (p.type, p.id)
+            where g.principal_type <= cast(:last_type as text) and (g.principal_type, g.principal_id) > (p.type, p.id)
             order by g.principal_type, g.principal_id limit 1) next)
     select p.type as principal_type, p.id as principal_id from p
     where exists (
@@ -187,24 +191,22 @@ class Candidates:
     - `sought`: the grants that matter.
     - `containers`: objects on which a tuple that matters follows from grants below. `tables` are those on which it
       follows from column grants.
-    - `combined`: True to include principals in at least two of the roles with grants.
+    - `combined`: roles of which direct members of at least two are included.
     - `opaque`: roles whose direct members are included.
-    - `further`: principals that are included without a grant. `of_type` limits the candidates to users or roles.
+    - `further`: principals that are included without a grant.
     """
 
     sought: Sought
     containers: tuple[ObjectKey, ...] = ()
     tables: tuple[ObjectKey, ...] = ()
-    combined: bool = False
+    combined: tuple[str, ...] = ()
     opaque: tuple[str, ...] = ()
     further: tuple[Principal, ...] = ()
-    of_type: PrincipalType | None = None
 
     def values(self) -> dict[str, Any]:
-        """Return the parameters of the statement."""
+        """Return the parameters by which statements select roles."""
         return {
             **self.sought.values(),
-            "opaque": list(self.opaque),
             "tables": [key.id for key in self.tables],
             "container_types": [key.type.value for key in self.containers],
             "container_ids": [key.id for key in self.containers],
@@ -214,34 +216,44 @@ class Candidates:
 @cache
 def _page_of(*, columns: bool, below: bool, combined: bool) -> TextClause:
     """Return the statement for candidates of these kinds."""
-    parts = [_HOLDERS, _OPAQUE, _FURTHER]
+    parts = [_HOLDERS, _FURTHER]
     parts += [_COLUMN_HOLDERS] if columns else []
     parts += [_COMBINED] if combined else []
     parts += [_HOLDERS_BELOW] if below else []
     return text(
-        f"select h.principal_type, h.principal_id from ({' union '.join(parts)}) h "  # noqa: S608 - constants
-        "where (cast(:after_type as text) is null "
-        "or (h.principal_type, h.principal_id) > (cast(:after_type as text), cast(:after_id as text))) "
-        "and h.principal_type = any(cast(:of_types as text[])) "
-        "order by h.principal_type, h.principal_id limit :limit"
+        f"select g.principal_type, g.principal_id from ({' union '.join(parts)}) g {_ORDERED}"  # noqa: S608 - constants
     )
 
 
 async def holders(
-    connection: AsyncConnection, candidates: Candidates, *, now: datetime, after: Principal | None, limit: int
+    connection: AsyncConnection,
+    candidates: Candidates,
+    *,
+    now: datetime,
+    after: Principal | None,
+    limit: int,
+    of_type: PrincipalType | None = None,
 ) -> list[Principal]:
-    """Return the candidates in the order of their types and ids, after the principal `after`."""
+    """Return the candidates in the order of their types and ids, after the principal `after`.
+
+    With `of_type`, return those of this type.
+    """
     statement = _page_of(
-        columns=bool(candidates.tables), below=bool(candidates.containers), combined=candidates.combined
+        columns=bool(candidates.tables), below=bool(candidates.containers), combined=len(candidates.combined) > 1
     )
+    first = ("" if of_type is None else of_type.value, "")
+    start = first if after is None else max(first, (after.type.value, after.id))
     values = {
         **candidates.values(),
+        "opaque": list(candidates.opaque),
+        "memberships": [each.value for each in GRANTABLE[ObjectType.ROLE]],
+        "combined": list(candidates.combined),
         "further_types": [each.type.value for each in candidates.further],
         "further_ids": [each.id for each in candidates.further],
-        "of_types": [each.value for each in PrincipalType if candidates.of_type in (None, each)],
         "now": now,
-        "after_type": None if after is None else after.type.value,
-        "after_id": None if after is None else after.id,
+        "after_type": start[0],
+        "after_id": start[1],
+        "last_type": (of_type or max(PrincipalType)).value,
         "limit": limit,
     }
     rows = await fetch_all(connection, _Holder, statement, values)
@@ -268,8 +280,7 @@ class _Role(NamedTuple):
 
 async def roles_below(connection: AsyncConnection, candidates: Candidates, *, now: datetime) -> list[str]:
     """Return the roles among the candidates, and the roles that are in these."""
-    values = {name: value for name, value in candidates.values().items() if name != "opaque"}
-    rows = await fetch_all(connection, _Role, _ROLES_BELOW, {**values, "now": now})
+    rows = await fetch_all(connection, _Role, _ROLES_BELOW, {**candidates.values(), "now": now})
     return [row.id for row in rows]
 
 

@@ -54,6 +54,12 @@ Index(
 )
 """By table: a column's id is its table's id, a dot and the field id (`gateway.access.nouns.refs.column_key`)."""
 
+# The holders of a privilege on an object, in order. Lists of access read a page of them.
+Index(
+    "grants_holders_idx",
+    *(grants.c[name] for name in ("object_type", "object_id", "privilege", "principal_type", "principal_id")),
+    postgresql_include=["expires_at"],
+)
 Index("grants_ending_idx", grants.c.expires_at, postgresql_where=grants.c.expires_at.is_not(None))
 
 Index(

@@ -9,10 +9,11 @@ what the caller may read, and on what a check of a single principal returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gateway.access.nouns.cards import GRANTABLE
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import READ_COLUMNS, Principal, PrincipalType, TupleKey
 from gateway.db.answers.path_grants import Candidates, Sought, held_grants
@@ -22,7 +23,7 @@ from gateway.db.tuples.held_tuples import structure_above
 from gateway.features.answers.holdings import Holding, Holdings, structural
 from gateway.features.answers.reasons import Reason, Reasons
 from gateway.fga.access_profiles import Profiles, Relevance, relevance_of
-from gateway.fga.answer_checks import ActiveModel
+from gateway.fga.answer_checks import ActiveModel, AnswerCheck
 from gateway.fga.evaluation import HeldTuple
 from gateway.fga.relationships import TRAVERSE, object_name
 
@@ -59,8 +60,11 @@ class AskedObject:
         relevance = relevance_of(model.parsed, key.type, relation)
         return cls(key, relation, now, profiles, relevance, distances(key, structure))
 
-    def candidates(self, opaque: Sequence[str] = ()) -> Candidates:
-        """Return the principals that can have the relation."""
+    def candidates(self, roles: Sequence[str] = (), opaque: Sequence[str] = ()) -> Candidates:
+        """Return the principals that can have the relation.
+
+        `roles` are those of `roles_below`. Direct members of the `opaque` ones are candidates too.
+        """
         pairs = [
             (key, relation)
             for key in self.distance
@@ -71,9 +75,17 @@ class AskedObject:
             sought=Sought(tuple(pairs)),
             containers=self._with(TRAVERSE),
             tables=self._with(READ_COLUMNS),
-            combined=self.relevance.combines,
+            combined=tuple(roles) if self.relevance.combines else (),
             opaque=tuple(opaque),
         )
+
+    def every_candidate(self, roles: Sequence[str], *further: Principal) -> Candidates:
+        """Return the candidates with the members of all `roles` of `roles_below`, and with the `further` ones.
+
+        A role can have rights on itself without a grant.
+        """
+        own = (Principal(PrincipalType.ROLE, self.key.id),) if self.key.type is ObjectType.ROLE else ()
+        return replace(self.candidates(roles, roles), further=(*own, *further))
 
     def _with(self, derived: str) -> tuple[ObjectKey, ...]:
         return tuple(key for key in self.distance if (key.type, derived) in self.relevance.direct)
@@ -121,6 +133,30 @@ class Listing:
                 self.rows[each] = reasons.of(each), holdings
             listed.append(is_row)
         return listed
+
+    def checks(self) -> dict[AnswerCheck, bool]:
+        """Return the checks that confirm the results, each with its expected result.
+
+        A user that is a row by one role is confirmed by its membership and by the right of the role, which OpenFGA then
+        evaluates once for all members. This is equivalent unless the relation combines tuples of a principal.
+        """
+        found: dict[AnswerCheck, bool] = {}
+        for principal, holds in self.judged.items():
+            role = self._role_of(principal)
+            if role is not None:
+                found[AnswerCheck(principal, Privilege.ASSIGNEE.value, role)] = True
+                principal = Principal(PrincipalType.ROLE, role.id)
+            found[AnswerCheck(principal, self.asked.relation, self.asked.key)] = holds
+        return found
+
+    def _role_of(self, principal: Principal) -> ObjectKey | None:
+        """Return the role that gives a user the relation; None for other principals and reasons."""
+        if self.asked.relevance.combines or principal.type is PrincipalType.ROLE or principal not in self.rows:
+            return None
+        holdings = self.rows[principal][0].holdings
+        own = [key for holder, _, key in holdings if holder == principal]
+        by_role = len(own) == 1 and any(holder == Principal(PrincipalType.ROLE, own[0].id) for holder, _, _ in holdings)
+        return own[0] if by_role else None
 
 
 async def read_holdings(

@@ -6,7 +6,6 @@ The rows are computed from the recorded grants, and OpenFGA confirms them before
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from itertools import compress
 from typing import Final
@@ -57,12 +56,12 @@ class WhoCanLists(Confirming):
             read = moment_of(self._database, self._answer_engines.checks, row.key, operation.at)
             async with read as (connection, moment, model):
                 asked = await AskedObject.read(connection, row.key, operation.action.value, model, moment.now)
-                asker, opaque = await self._asker(permit, connection, asked)
+                asker, candidates = await self._asker(permit, connection, asked)
                 listing = Listing(asked, asker, expanded=operation.expand is not None)
                 page, token = await listed(
                     connection,
                     listing,
-                    opaque,
+                    candidates,
                     expand=operation.expand,
                     page_token=operation.page_token,
                     page_size=min(operation.page_size or DEFAULT_ROWS, MAX_ROWS),
@@ -76,8 +75,8 @@ class WhoCanLists(Confirming):
         answer = _answer(permit, moment, model, rows, token)
         if operation.at is not None:
             return answer, self._past(listing, model)
-        checks = [AnswerCheck(each, asked.relation, asked.key) for each in listing.judged]
-        return answer, Unconfirmed(moment.now, checks, list(listing.judged.values()), list(asked.distance))
+        checks = listing.checks()
+        return answer, Unconfirmed(moment.now, list(checks), list(checks.values()), list(asked.distance))
 
     def _past(self, listing: Listing, model: ActiveModel) -> Unconfirmed:
         """Return the checks of an answer about a past moment: one for each set of tuples that a candidate had."""
@@ -98,8 +97,11 @@ class WhoCanLists(Confirming):
 
     async def _asker(
         self, permit: Permit[WhoCan], connection: Connection, asked: AskedObject
-    ) -> tuple[Asker, list[str]]:
-        """Return (the rights of the caller, the roles whose members it may not read or that it may not see)."""
+    ) -> tuple[Asker, Candidates]:
+        """Return (the rights of the caller, the candidates).
+
+        They include the members of roles whose members it may not read, or that it may not see.
+        """
         below = await roles_below(connection, asked.candidates(), now=asked.now)
         roles = [ObjectKey(ObjectType.ROLE, each) for each in below]
         if permit.operation.expand is not None:
@@ -113,7 +115,7 @@ class WhoCanLists(Confirming):
         readable = frozenset(key for key in compress(objects, reads) if key.type is not hidden)
         asker = Asker(readable, frozenset(compress(roles, sees)))
         opaque = [key.id for key in roles if key not in asker.readable or key not in asker.visible_roles]
-        return asker, opaque
+        return asker, asked.candidates(below, opaque)
 
     @staticmethod
     async def _described(connection: Connection, listing: Listing, page: list[Principal]) -> list[WhoCanRow]:
@@ -136,7 +138,7 @@ class WhoCanLists(Confirming):
 async def listed(
     connection: Connection,
     listing: Listing,
-    opaque: Sequence[str],
+    candidates: Candidates,
     *,
     expand: UUID | None = None,
     page_token: str | None = None,
@@ -144,10 +146,8 @@ async def listed(
 ) -> tuple[list[Principal], str | None]:
     """Return (the principals of one page, the token of the next page or None).
 
-    `opaque` are the roles whose members the caller may not read, or that it may not see. Raises InvalidPaginationToken
-    and UnknownRule.
+    Raises InvalidPaginationToken and UnknownRule.
     """
-    candidates = listing.asked.candidates(opaque)
     if expand is not None:
         role = ObjectKey(ObjectType.ROLE, str(expand))
         candidates = Candidates(sought=Sought(tuple((role, each.value) for each in _ROLE_PRIVILEGES)))

@@ -8,7 +8,6 @@ the same caller.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from gateway.access.authzen_mapping import SERVER_ID, MappedType
@@ -156,8 +155,10 @@ class AccessSearches(UseCases):
             async with snapshot(self._database) as (connection, moment):
                 asked = await AskedObject.read(connection, on, relation.value, model, moment.now)
                 roles = await roles_below(connection, asked.candidates(), now=moment.now)
-                candidates = replace(asked.candidates(roles), further=(caller,), of_type=after.type)
-                found = await holders(connection, candidates, now=moment.now, after=after, limit=limit)
+                candidates = asked.every_candidate(roles, caller)
+                found = await holders(
+                    connection, candidates, now=moment.now, after=after, limit=limit, of_type=after.type
+                )
                 holds = await holding(connection, found, asked)
         return [(each, yes or each == caller) for each, yes in zip(found, holds, strict=True)]
 
