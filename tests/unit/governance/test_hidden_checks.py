@@ -65,7 +65,7 @@ def _ways(model: Mapping[str, Any], type: str, relation: str) -> Terms:
 
 
 #: Relations that give no right of their own, so that their holders may not see the object.
-UNSEEN = {Can.ENFORCE, Can.BREAK_GLASS, Can.CONFIRM_BREAK_GLASS}
+UNSEEN = {Can.ENFORCE, Can.BREAK_GLASS, Can.CONFIRM_BREAK_GLASS, Can.REQUEST_ACCESS}
 
 
 @pytest.mark.parametrize("type", REFS)
