@@ -76,7 +76,7 @@ OPERATIONS = _operations()
 _FUZZ = "tests/contract/test_openapi_fuzz.py::test_no_generated_request_causes_a_server_error"
 
 #: Requests of each operation; `make test-long` sends more, with different ones for each seed.
-_EXAMPLES = 8 if settings().derandomize else 60
+_EXAMPLES = 5 if settings().derandomize else 60
 
 
 @pytest.fixture(scope="module")
