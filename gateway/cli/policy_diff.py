@@ -127,13 +127,17 @@ def policy_diff(
 
 
 class _Found(NamedTuple):
-    """The differences, and the numbers of decisions, of different questions, and of what could not be decided."""
+    """The differences, and the numbers of decisions, of different questions, and of what could not be decided.
+
+    `decided_otherwise` is the number of decisions whose relations in the record differ from those of now.
+    """
 
     groups: list[Group]
     decisions: int
     questions: int
     not_replayable: int
     by_policies_only: int
+    decided_otherwise: int
 
 
 def _relationships(old: str, new: str) -> RelationshipReplay:
@@ -149,10 +153,11 @@ def _found(
     tables: DataPolicies | None,
 ) -> _Found:
     """Return what differs. Without relationships, only policies decide."""
+    from gateway.fga.relationship_replay import recorded_relations
     from gateway.opa.replay import Difference, combined, difference, grouped
 
     differences: list[tuple[Recorded, Difference]] = []
-    by_policies_only = 0
+    by_policies_only = decided_otherwise = 0
     for recorded, before, after in compared:
         asked, operation = recorded.asked, recorded.operation
         related = None if relationships is None or asked is None else relationships.related(*asked)
@@ -161,6 +166,8 @@ def _found(
             differs = difference(operation, before, after)
         else:
             differs = combined(operation, (before, after), (related.old, related.new), related.differing)
+        if related is not None and asked is not None:
+            decided_otherwise += recorded.count * (recorded_relations(asked.decision) is (not related.old))
         if differs is not None:
             differences.append((recorded, differs))
         if tables is not None and asked is not None and _allowed(asked, before, after, related):
@@ -169,7 +176,7 @@ def _found(
                 detail = (*(f"data-policy={each}" for each in changed.policies), *changed.parts)
                 differences.append((recorded, Difference("weaker" if changed.wider else "stricter", operation, detail)))
     decisions = sum(each.count for each, *_ in compared)
-    return _Found(grouped(differences), decisions, len(compared), not_replayable, by_policies_only)
+    return _Found(grouped(differences), decisions, len(compared), not_replayable, by_policies_only, decided_otherwise)
 
 
 def _allowed(asked: Asked, old: WireAnswer | None, new: WireAnswer | None, related: Related | None) -> bool:
@@ -271,6 +278,10 @@ def _print_text(found: _Found) -> None:
     click.echo(f"{counts}: {len(found.groups)} kinds of differences")
     if found.not_replayable:
         click.echo(f"not replayable: {found.not_replayable} decisions, because their records lack inputs")
+    if found.decided_otherwise:
+        click.echo(
+            f"{found.decided_otherwise} decisions differ from their records by the grants of now and the old model"
+        )
 
 
 def _print_json(found: _Found, unacknowledged: list[str], stale: list[str]) -> None:

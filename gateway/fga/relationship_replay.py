@@ -35,6 +35,13 @@ class Related(NamedTuple):
     differing: tuple[str, ...] = ()
 
 
+def recorded_relations(decision: AuditedDecision) -> bool | None:
+    """Return whether OpenFGA gave all demanded relations when a decision was recorded; None if the record lacks it."""
+    if decision.outcome == "allowed" or decision.failure == "DeniedByPolicy":
+        return True
+    return False if decision.failure in ("ActionForbidden", "CannotSeeResource", "ResourceNotFound") else None
+
+
 class RelationshipReplay:
     """Decides by two models. Raises Incomplete if grants do not determine the rights of one of them."""
 

@@ -36,8 +36,8 @@ class InvalidRecord(Exception):
     """A line of the log is neither an audit record nor an object with `input`."""
 
 
-Key = tuple[bytes, bytes]
-"""The frame and the question of a recorded decision."""
+Key = tuple[bytes, bytes, str, str]
+"""The frame and the question of a recorded decision, its outcome and its failure."""
 
 
 class Asked(NamedTuple):
@@ -49,7 +49,7 @@ class Asked(NamedTuple):
 
 
 class Recorded(msgspec.Struct):
-    """Equal questions to the policies: how many records have them, and the first of these records.
+    """Equal questions to the policies with equal outcomes: how many records have them, and the first of these records.
 
     `frame` is the caller with its circumstances, `question` the operation on an object, both as JSON of the input.
     `asked` is None for inputs of OPA.
@@ -64,8 +64,11 @@ class Recorded(msgspec.Struct):
 
     @property
     def key(self) -> Key:
-        """The frame and the question."""
-        return self.frame, self.question
+        """The values that equal questions have in common."""
+        outcome, failure = (
+            ("", None) if self.asked is None else (self.asked.decision.outcome, self.asked.decision.failure)
+        )
+        return self.frame, self.question, outcome, failure or ""
 
 
 class Distinct(NamedTuple):

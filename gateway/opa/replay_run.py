@@ -25,7 +25,7 @@ from gateway.opa.syntax import InvalidPolicies
 QUESTIONS: Final = 200
 """The maximum number of questions of one caller in one evaluation. The gateway combines questions too."""
 
-_BATCH: Final = 2_000
+_BATCH: Final = 8_000
 """The number of questions in one process."""
 
 _SECONDS: Final = 600
@@ -82,7 +82,7 @@ def evaluate(
     `recorded` is sorted by frame. Without `exact`, None can also stand for questions near one that fails. `done`
     receives the number of questions after each batch. Raises InvalidPolicies if OPA cannot read the policies.
     """
-    with ThreadPoolExecutor(max_workers=max((os.cpu_count() or 2) // 2, 1)) as pool:
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 2) as pool:
         batches = list(_batches(recorded))
         answered = pool.map(lambda each: _answered(opa, directory, each, exact), batches)
         for batch, answers in zip(batches, answered, strict=True):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,35 @@ def test_policy_diff_decides_recorded_decisions_by_two_models_and_policies(
     closed.write_text(CLOSED)
     together = differing("packaged", str(own), "--models", "active", str(own))
     assert "allow load_table can_get_metadata" not in together, "the new policies deny what the new model gives"
+
+
+def test_evaluation_of_recorded_decisions_equals_the_decisions_of_openfga(
+    world: World, ns: str, stack: Ready, tmp_path: Path
+) -> None:
+    """Only a decision from before a grant is decided otherwise."""
+    table, person = world.table(ns), world.stranger("reader")
+    assert person.get(table.path).status_code == 404
+    file = tmp_path / "decisions.jsonl"
+
+    def otherwise() -> tuple[int, int]:
+        time.sleep(1)
+        stored = world.sql(f"select convert_from(record, 'UTF8') as it from audit_log where actor_id = '{person.id}'")
+        file.write_text("".join(f"{row['it']}\n" for row in stored))
+        same = ("packaged", "packaged", "--models", "active", "active", "--format", "json")
+        done = lakegate(stack, "policy", "diff", *same, "--replay", str(file))
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert (found["differences"], found["by_policies_only"]) == ([], 0)
+        return found["decisions"], found["decided_otherwise"]
+
+    before, differ = otherwise()
+    hidden = sum(each["outcome"] == "hidden" for line in file.open() for each in json.loads(line)["decisions"])
+    assert hidden >= 1 and differ == 0
+    world.grant("select", person, "namespace", world.namespace_id(ns))
+    assert person.get(table.path).status_code == 200
+    assert person.delete(table.path).status_code == 403
+    after, differ = otherwise()
+    assert after > before and differ == hidden
 
 
 CLOSED = """# METADATA
