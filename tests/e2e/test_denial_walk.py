@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way from a refused statement to an expiring grant, with the engines' own error messages.
 
-Spark, DuckDB and PyIceberg show the address of the page with the reason. `tests/e2e/test_trino.py` has Trino's message.
+Spark, DuckDB and PyIceberg show the address of the page with the reason. Trino's bridge refuses with a text of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyiceberg.exceptions import ForbiddenError
 
 from tests.support.engines.duck import Duck
 from tests.support.engines.spark import Session, Spark, SparkRefused, metadata
-from tests.support.stack.world import World, unique
+from tests.support.stack.world import World, error_of, send_until_decided, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -62,6 +62,18 @@ def test_a_refused_statement_leads_to_a_grant_that_ends_by_itself(
     while not _is_refused(lambda: bob.sql(statement.replace("sales", unique("team")))):
         assert time.monotonic() - began < _ENDED_SECONDS, "the grant did not end"
         time.sleep(1)
+
+
+def test_the_java_client_shows_the_whole_message(world: World, ns: str, spark: Spark, seen: str) -> None:
+    bob = Session(spark, world.analyst, label=unique("bob"))
+    path = f"{world.root}/namespaces/{ns}/tables/{seen}"
+    sent = error_of(send_until_decided(lambda: world.analyst.delete(path)))["message"]
+    with pytest.raises(SparkRefused) as refused:
+        bob.sql(f"DROP TABLE lake.{ns}.{seen}")
+    assert refused.value.kind == "ForbiddenException"
+    id = "ui?denial=<id>"
+    shown = LINK.sub(id, str(refused.value))
+    assert shown == f"ForbiddenException: Forbidden: {LINK.sub(id, sent)}"
 
 
 def _is_refused(statement: Callable[[], object]) -> bool:
