@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.stack.grants import give, strangers  # noqa: F401 - a fixture
 from tests.support.stack.role_policies import make_role, put_in
-from tests.support.stack.world import Person, World, send_until_decided
+from tests.support.stack.world import Person, World, send_until_decided, unique
 
 EXPLAIN = "/management/v1/access/explain"
 REVIEWS = "/management/v1/access/reviews/decisions"
@@ -105,3 +105,22 @@ def test_many_hidden_ways_displace_no_readable_reason(world: World, ns: str) -> 
     assert len(before["witnesses"]) == 1
     assert after == before
     assert explain(world, world.admin, table.uuid, "read_data", subject)["relationships"]["more"]
+
+
+def test_names_of_roles_that_the_asker_does_not_see_are_left_out(world: World, ns: str) -> None:
+    asker, subject, table = world.stranger("asker"), world.stranger("subject"), world.table(ns)
+    name = unique("secret")
+    role = world.admin.post("/management/v1/role", {"name": name}).json()["id"]
+    put_in(world, role, "user", subject.id)
+    give(world, "table", table.uuid, "manage_grants", {"user": asker.id})
+    give(world, "table", table.uuid, "select", {"role": role})
+    assert asker.get(f"/management/v1/role/{role}").status_code == 404
+    operation = {"table": {"action": "read_data", "warehouse-id": world.warehouse, "table-id": table.uuid}}
+    by_role = send_until_decided(lambda: asker.post(EXPLAIN, {"operation": operation, "identity": {"role": role}}))
+    assert (by_role.status_code, name in by_role.text) == (200, False), by_role.text
+    # Membership in the role is one of the repairs.
+    found = explain(world, asker, table.uuid, "read_data", world.stranger("outside"))
+    assert role in str(found["relationships"]["repairs"])
+    assert name not in str(found)
+    assert name in str(explain(world, world.admin, table.uuid, "read_data", subject))
+    assert name in str(explain(world, subject, table.uuid, "read_data", subject)), "a member knows its role"

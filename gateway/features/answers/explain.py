@@ -156,7 +156,7 @@ class Explanations(Confirming):
         reads_policies = server in await self._asker.having(permit, Can.READ_POLICIES, [server])
         policies = policies_answer(verdict, trace, check.facts, reads_policies=reads_policies)
         data_policies, restriction = await self._data_policies(permit, subject, verdict, stated.get(0, ()))
-        names = await self._names([principal_key(subject.principal), subject.key])
+        names = await self._names(permit, [principal_key(subject.principal), subject.key])
         presenter = Presenter(world, names, frozenset({subject.key}))
         warehouse = warehouse_of(permit.resolution.get(check.on))
         blocked = _blocked(verdict, restriction, by_authorizer=refused)
@@ -207,7 +207,7 @@ class Explanations(Confirming):
             raise subject.disagreement(world, "witness")
         facts = {world.keys[held] for each in readable for held in each.facts if held in world.keys}
         names = await self._names(
-            [*facts_keys(facts), *(key for key in world.facts.path), principal_key(subject.principal)]
+            permit, [*facts_keys(facts), *(key for key in world.facts.path), principal_key(subject.principal)]
         )
         presenter = Presenter(world, names, await self._asker.visible(permit, world.facts.path) | {subject.key})
         return RelationshipsAnswer(
@@ -258,7 +258,7 @@ class Explanations(Confirming):
         seen_whole = await self._asker.having(permit, Can.LIST_EVERYTHING, containers)
         async with self._database.read() as connection:
             counts = await count_openings(connection, [key.object for key in keys], seen_whole)
-            names = await names_of(connection, [*facts_keys(keys), principal_key(subject.principal)])
+        names = await self._names(permit, [*facts_keys(keys), principal_key(subject.principal)])
         presenter = Presenter(world, names, frozenset(containers))
         answers = []
         for repair in repairs:
@@ -285,12 +285,16 @@ class Explanations(Confirming):
         effect = _Restriction.PARTS if is_possible(check.relation, policy) else _Restriction.ALL
         keys = [ObjectKey(ObjectType.DATA_POLICY, id) for id in sorted(policy.applying or ())]
         readable = await self._asker.having(permit, Can.READ, keys)
-        names = await self._names(readable)
+        names = await self._names(permit, readable)
         return [DataPolicyAnswer(id=key.id, name=names.get(key, "")) for key in keys if key in readable], effect
 
-    async def _names(self, keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, str]:
+    async def _names(self, permit: Permit[Explaining], keys: Iterable[ObjectKey]) -> Mapping[ObjectKey, str]:
+        """Return the names of the objects, without those of roles that the caller may not read."""
+        some = list(keys)
+        roles = [key for key in some if key.type is ObjectType.ROLE]
+        seen = await self._asker.having(permit, Can.READ_METADATA, roles)
         async with self._database.read() as connection:
-            return await names_of(connection, keys)
+            return await names_of(connection, [key for key in some if key.type is not ObjectType.ROLE or key in seen])
 
 
 def facts_keys(keys: Iterable[TupleKey]) -> list[ObjectKey]:

@@ -59,7 +59,7 @@ class PastExplanations(Explanations):
         relationships = RelationshipsAnswer(holds=False, relation=relation)
         if found:
             relationships = await self._witnesses(permit, subject, world, model.rules, found, more)
-        names = await self._names([principal_key(subject.principal), subject.key])
+        names = await self._names(permit, [principal_key(subject.principal), subject.key])
         presenter = Presenter(world, names, frozenset({subject.key}))
         answer = Explanation(
             decision="allowed" if found else "denied",
