@@ -111,8 +111,7 @@ def by_tuple(rows: Sequence[GrantRow]) -> dict[TupleKey, tuple[GrantRow, ...]]:
     """Return the grants by the tuple that they require. Several grants can require one tuple."""
     found: dict[TupleKey, tuple[GrantRow, ...]] = {}
     for row in dict.fromkeys(rows):
-        subject = Principal(PrincipalType(row.principal_type), row.principal_id)
-        key = TupleKey(subject, row.privilege, ObjectKey(ObjectType(row.object_type), row.object_id))
+        key = TupleKey(row.principal, row.privilege, row.object)
         found[key] = (*found.get(key, ()), row)
     return found
 

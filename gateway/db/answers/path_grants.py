@@ -21,6 +21,7 @@ from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Database
+from gateway.db.grants.grant_ends import GrantRow
 from gateway.db.pools.rows import columns_of, fetch_all, fetch_one
 from gateway.db.tuples.desired_tuples import GRANTS_BELOW
 
@@ -43,31 +44,6 @@ class Moment(NamedTuple):
 
     now: datetime
     revision: UUID
-
-
-class PathGrant(NamedTuple):
-    """A grant with its grantor, time, reason and expiry."""
-
-    id: UUID
-    privilege: str
-    principal_type: str
-    principal_id: str
-    object_type: str
-    object_id: str
-    granted_by: str
-    granted_at: datetime
-    reason: str | None
-    expires_at: datetime | None
-
-    @property
-    def object(self) -> ObjectKey:
-        """The object of the grant."""
-        return ObjectKey(ObjectType(self.object_type), self.object_id)
-
-    @property
-    def principal(self) -> Principal:
-        """The holder of the grant."""
-        return Principal(PrincipalType(self.principal_type), self.principal_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +271,7 @@ CLOSURE: Final = f"""
         where {LIVE})
 """  # noqa: S608 - composed of constants of this module; every value is a bound parameter
 
-_GRANT: Final = columns_of(PathGrant, "g")
+_GRANT: Final = columns_of(GrantRow, "g")
 
 # The lateral join looks up each combination in the unique index, whatever number of grants the principals have.
 _HELD: Final = text(
@@ -317,7 +293,7 @@ _HELD: Final = text(
 
 async def held_grants(
     connection: AsyncConnection, principals: Iterable[Principal], sought: Sought, *, now: datetime
-) -> list[PathGrant]:
+) -> list[GrantRow]:
     """Return the live grants of the principals and of all roles that contain them.
 
     They are the memberships of roles, and the sought grants. Grants of deactivated users are left out.
@@ -329,7 +305,7 @@ async def held_grants(
         "ids": [each.id for each in some],
         "now": now,
     }
-    return await fetch_all(connection, PathGrant, _HELD, values)
+    return await fetch_all(connection, GrantRow, _HELD, values)
 
 
 _PENDING: Final = text(

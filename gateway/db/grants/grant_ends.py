@@ -17,7 +17,7 @@ from sqlalchemy import TextClause, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType
-from gateway.access.tuples import Principal
+from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.pools.rows import columns_of, fetch_all
 from gateway.db.schema.grants import grants
 
@@ -36,6 +36,16 @@ class GrantRow(NamedTuple):
     reason: str | None
     expires_at: datetime | None
     acts_for: str | None
+
+    @property
+    def object(self) -> ObjectKey:
+        """The object of the grant."""
+        return ObjectKey(ObjectType(self.object_type), self.object_id)
+
+    @property
+    def principal(self) -> Principal:
+        """The holder of the grant."""
+        return Principal(PrincipalType(self.principal_type), self.principal_id)
 
 
 class LiveOrExpired(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
-from gateway.db.answers.path_grants import PathGrant
+from gateway.db.grants.grant_ends import GrantRow
 from gateway.fga.access_profiles import PROFILE_USER
 from gateway.fga.evaluation import HeldTuple
 from gateway.fga.names import object_of, role_members
@@ -36,16 +36,16 @@ class Holdings:
     the objects of the answer.
     """
 
-    grants: InitVar[Iterable[PathGrant]]
+    grants: InitVar[Iterable[GrantRow]]
     derived: InitVar[Mapping[Holding, datetime | None]]
     asked: InitVar[Iterable[ObjectKey]] = ()
-    _rows: dict[Holding, list[PathGrant]] = field(init=False, default_factory=dict)
+    _rows: dict[Holding, list[GrantRow]] = field(init=False, default_factory=dict)
     _of: dict[Principal, dict[tuple[str, ObjectKey], datetime | None]] = field(init=False, default_factory=dict)
     _objects: dict[str, ObjectKey] = field(init=False)
     _leading: set[Principal] = field(init=False)
 
     def __post_init__(
-        self, grants: Iterable[PathGrant], derived: Mapping[Holding, datetime | None], asked: Iterable[ObjectKey]
+        self, grants: Iterable[GrantRow], derived: Mapping[Holding, datetime | None], asked: Iterable[ObjectKey]
     ) -> None:
         """Group the grants by their holders."""
         for grant in grants:
@@ -143,7 +143,7 @@ class Holdings:
         holder = principal if held.user == PROFILE_USER else Principal(PrincipalType.ROLE, role)
         return holder, held.relation, key
 
-    def grant_of(self, holding: Holding) -> PathGrant | None:
+    def grant_of(self, holding: Holding) -> GrantRow | None:
         """Return the grant behind a tuple, the one that ends last; None for a tuple that follows from contents."""
         rows = self._rows.get(holding)
         return max(rows, key=lambda row: (row.expires_at or _NEVER, str(row.id))) if rows else None
@@ -153,6 +153,6 @@ def _role(key: ObjectKey) -> Principal:
     return Principal(PrincipalType.ROLE, key.id)
 
 
-def _until(rows: Sequence[PathGrant]) -> datetime | None:
+def _until(rows: Sequence[GrantRow]) -> datetime | None:
     ends = [row.expires_at for row in rows if row.expires_at is not None]
     return max(ends) if len(ends) == len(rows) else None
