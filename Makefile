@@ -159,6 +159,7 @@ bench: setup ## Measure the performance, each figure next to a floor of the same
 	$(BIN)/python -m tests.bench.bridge
 	$(BIN)/python -m tests.bench.data_policies
 	$(BIN)/python -m tests.bench.reader
+	$(BIN)/python -m tests.bench.answers
 
 # Variables of the command line are also in the environment of the recipe: a token is not printed.
 bench-peer: setup ## Compare with another Iceberg REST catalog: make bench-peer TARGET=http://127.0.0.1:8181/catalog

@@ -21,7 +21,7 @@ from gateway.fga.wire import FgaTuple
 
 #: Checks in one request, and requests in flight at the same time for one answer.
 _TOGETHER: Final = 20
-_AT_ONCE: Final = 4
+_AT_ONCE: Final = 2
 
 
 class AnswerCheck(NamedTuple):

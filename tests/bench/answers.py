@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tests.bench.answers`: measure explanations and lists of access on a large catalog.
 
-The catalog has `BENCH_TABLES` tables, `BENCH_USERS` users and `BENCH_GRANTS` grants on single tables
-(`tests.bench.filling`). All users are members of one role, which may read the warehouse. One user holds
-`BENCH_GRANTS_OF_ONE` grants. Each question is sent `BENCH_REQUESTS` times, one after the other, in slices in turns with
-the baseline: a `batch-check` of one action, which has the same decision without its reasons.
+The catalog has `BENCH_ANSWERS_TABLES` tables, `BENCH_ANSWERS_USERS` users and `BENCH_ANSWERS_GRANTS` grants on single
+tables (`tests.bench.filling`). All users are members of one role, which may read the warehouse. One user holds
+`BENCH_ANSWERS_OF_ONE` grants. Each question is sent `BENCH_ANSWERS_REQUESTS` times, one after the other, in slices in
+turns with the baseline: a `batch-check` of one action, which has the same decision without its reasons.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from tests.bench.filling import Filler, Size
 from tests.bench.stacks import Running, groups_of, stack
 
 _SIZE = Size(
-    tables=int(os.environ.get("BENCH_TABLES", "100000")),
-    users=int(os.environ.get("BENCH_USERS", "100000")),
-    grants=int(os.environ.get("BENCH_GRANTS", "1000000")),
+    tables=int(os.environ.get("BENCH_ANSWERS_TABLES", "100000")),
+    users=int(os.environ.get("BENCH_ANSWERS_USERS", "100000")),
+    grants=int(os.environ.get("BENCH_ANSWERS_GRANTS", "1000000")),
 )
-_OF_ONE = int(os.environ.get("BENCH_GRANTS_OF_ONE", "10000"))
-_REQUESTS = int(os.environ.get("BENCH_REQUESTS", "20"))
+_OF_ONE = int(os.environ.get("BENCH_ANSWERS_OF_ONE", "10000"))
+_REQUESTS = int(os.environ.get("BENCH_ANSWERS_REQUESTS", "20"))
 _SLICES: Final = 4
-_ATTEMPTS: Final = 5
+_ATTEMPTS: Final = 20
 _HOLDER = "oidc~holder-of-many-grants"
 _MEMBER = "oidc~scale0"
 _NOBODY = "oidc~holder-of-no-grants"
