@@ -62,6 +62,8 @@ NOT_OF_THE_REQUEST = {
         (f"features.answers.asker.Asker.{name}" for name in ("having", "visible", "unreadable")),
         "for use cases: objects and facts that they have read",
     ),
+    "features.answers.limits.restricted_contents": "for use cases: the objects of their rows",
+    "features.answers.moments.moment_of": "for use cases: the object and the moment of their operation",
     "features.break_glass.break_glass.BreakGlass.own": "for a repeated request: the id in its recorded success",
     "features.grants.grants.Grants.change_by_break_glass": "for use cases: the grants of an activation, and its mark",
     "features.grants.grants.Grants.change_for_request": "for use cases: how their transaction marks the request",

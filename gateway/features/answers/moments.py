@@ -92,7 +92,7 @@ def within_limit(tuples: Iterable[HeldTuple], object: str) -> list[HeldTuple]:
         left = [each for each in left if each not in leading]
     if len(kept) > MAX_CONTEXTUAL_TUPLES:
         raise PastNotAnswered(
-            f"{len(kept)} facts decide about this question, and OpenFGA confirms at most {MAX_CONTEXTUAL_TUPLES}. Ask "
-            "about one of the roles."
+            f"More than {MAX_CONTEXTUAL_TUPLES} facts decide about this question, and OpenFGA confirms no more. "
+            "Ask about one of the roles."
         )
     return kept

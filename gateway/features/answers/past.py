@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import datetime
 
 import msgspec
 
 from gateway.access.door.permit import Permit
-from gateway.access.operations.answers import Explaining, Explanation, RelationshipsAnswer, Revisions
+from gateway.access.operations.answers import ExplainAccess, Explaining, Explanation, RelationshipsAnswer, Revisions
 from gateway.access.principals import actor_of
 from gateway.access.tuples import PrincipalType
 from gateway.db.answers.path_facts import read_path_facts
@@ -31,11 +30,14 @@ from gateway.fga.row_authorizer import principals_of
 class PastExplanations(Explanations):
     """The use case of `POST /access/explain` with `at`."""
 
-    async def explain_at(self, permit: Permit[Explaining], at: datetime) -> Explanation:
-        """Return why the principal had or did not have the relation at the moment.
+    async def explain_at(self, permit: Permit[ExplainAccess]) -> Explanation:
+        """Return why the principal had or did not have the relation at the moment of the operation.
 
         Raises PastNotAnswered, BadRequestException for a moment in the future, and the errors of `explain`.
         """
+        at = permit.operation.at
+        if at is None:
+            raise LookupError("the operation is about the present")
         subject = self._subject(permit, at)
         return await self._agreed(lambda: self._explain_at(permit, subject))
 

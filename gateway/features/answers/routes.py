@@ -81,7 +81,7 @@ async def explain_access(ctx: Ctx) -> Explanation:
         raise BadRequestException("`circumstances` are for policies, which are no part of the answer about `at`.")
     permit = await ctx.admit(ExplainAccess(parsed.check, given.user_agent, given.client_address, request.at))
     if request.at is not None:
-        return await ctx.use(PastExplanations).explain_at(permit, request.at)
+        return await ctx.use(PastExplanations).explain_at(permit)
     return await ctx.use(Explanations).explain(permit)
 
 
