@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -17,6 +17,8 @@ from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import warehouse_of
 from gateway.access.operation import Operation
+from gateway.access.operations.access_requests import ListAccessRequests
+from gateway.access.operations.break_glass import ListBreakGlass
 from gateway.access.principals import principal_answer
 from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.engine.database import Connection
@@ -42,7 +44,7 @@ class DecidedLists(UseCases):
 
     async def page(
         self,
-        permit: Permit[Any],
+        permit: Permit[ListAccessRequests | ListBreakGlass],
         request: Paged,
         read: Callable[[Connection, Selection], Awaitable[Sequence[Row]]],
         readable: Callable[[Sequence[Row]], Awaitable[Sequence[bool]]],

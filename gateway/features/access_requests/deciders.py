@@ -10,10 +10,10 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import access_request_not_found
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.relations import Can
-from gateway.access.operation import Operation
 from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestStatus
 from gateway.access.operations.access_requests import (
     CreateAccessRequest,
+    FindAccessRequestToDeny,
     FindingAccessRequest,
     GetAccessRequest,
     ListAccessRequests,
@@ -27,6 +27,9 @@ from gateway.features.kit import UseCases
 
 Reading = GetAccessRequest | ListAccessRequests | FindingAccessRequest
 """The operations that read requests, and filter them by the rights of the caller."""
+
+Showing = CreateAccessRequest | GetAccessRequest
+"""The operations that answer with one request."""
 
 
 class Deciders(UseCases):
@@ -47,15 +50,15 @@ class Deciders(UseCases):
                 found[place] = found[place] or yes
         return found
 
-    async def grantable(self, permit: Permit[Operation], row: AccessRequestRow) -> tuple[Privilege, ...]:
+    async def grantable(
+        self, permit: Permit[Showing | FindAccessRequestToDeny], row: AccessRequestRow
+    ) -> tuple[Privilege, ...]:
         """Return those privileges of a request that the caller may grant on its object."""
         return tuple(
             [each for each in privileges_of(row) if all(await self._door.visible(permit, granting(each), [row.on]))]
         )
 
-    async def answer(
-        self, permit: Permit[CreateAccessRequest | GetAccessRequest], row: AccessRequestRow
-    ) -> AccessRequest:
+    async def answer(self, permit: Permit[Showing], row: AccessRequestRow) -> AccessRequest:
         """Return a request with what an approval opens too.
 
         The numbers are counted for callers that see all contents of the object, and for principals that may decide.

@@ -43,10 +43,9 @@ from gateway.access.principals import actor_of, own_principal
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.answers.names import CONTAINERS, count_openings, names_of
 from gateway.db.answers.path_facts import expiry_of, read_path_facts, role_grants
-from gateway.features.answers.asker import Asker
+from gateway.features.answers.asker import Asker, grants_of_roles, readable_witnesses
 from gateway.features.answers.confirmation import Confirming, Disagreement, deciding
 from gateway.features.answers.guardrails import policies_answer
-from gateway.features.answers.readable_reasons import grants_of_roles, readable_witnesses
 from gateway.features.answers.repairs import Repair, candidates_for, find_repairs
 from gateway.features.answers.summary import summary_of
 from gateway.features.answers.world import Presenter, World, principal_key, subject_key, world_of

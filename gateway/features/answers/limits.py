@@ -42,17 +42,17 @@ _POLICIES: Final = 200
 
 
 async def limited(
-    decisions: HypotheticalChecks, permit: Permit[WhoCan], principals: Sequence[Principal], rows: Sequence[WhoCanRow]
+    permit: Permit[WhoCan], decisions: HypotheticalChecks, principals: Sequence[Principal], rows: Sequence[WhoCanRow]
 ) -> list[WhoCanRow]:
     """Return the rows, one for each principal, with what limits the action for it."""
     on, action = permit.operation.on, permit.operation.action
     checks = [HypotheticalCheck(actor_of(each), action, on) for each in principals]
-    limits = await _limits_of(decisions, permit, checks, permit.resolution)
+    limits = await _limits_of(permit, decisions, checks, permit.resolution)
     return [msgspec.structs.replace(row, limits=each) for row, each in zip(rows, limits, strict=True)]
 
 
 async def limited_actions(
-    decisions: HypotheticalChecks, permit: Permit[WhatCan], actor: Actor, held: Mapping[Ref, Collection[Can]]
+    permit: Permit[WhatCan], decisions: HypotheticalChecks, actor: Actor, held: Mapping[Ref, Collection[Can]]
 ) -> dict[Ref, list[LimitedActions]]:
     """Return what limits the actions of the actor on each object, with the actions that have equal limits together.
 
@@ -67,7 +67,7 @@ async def limited_actions(
     }
     # Policies receive the same question for several actions.
     alike = {_question(check): check for check in checks.values()}
-    answers = await _limits_of(decisions, permit, list(alike.values()), resolution)
+    answers = await _limits_of(permit, decisions, list(alike.values()), resolution)
     limits = dict(zip(alike, answers, strict=True))
     found: dict[Ref, list[LimitedActions]] = {}
     for on, actions in held.items():
@@ -88,8 +88,8 @@ async def limited_actions(
 
 
 async def restricted_contents(
-    decisions: HypotheticalChecks,
     permit: Permit[WhatCan],
+    decisions: HypotheticalChecks,
     database: Database,
     actor: Actor,
     containers: Sequence[ObjectKey],
@@ -122,8 +122,8 @@ def _question(check: HypotheticalCheck) -> tuple[Ref, str, bool]:
 
 
 async def _limits_of(
-    decisions: HypotheticalChecks,
     permit: Permit[WhoCan] | Permit[WhatCan],
+    decisions: HypotheticalChecks,
     checks: Sequence[HypotheticalCheck],
     resolution: Resolution,
 ) -> list[RowLimits | None]:

@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final
 
+from gateway.access.door.permit import Permit
 from gateway.access.management_errors import PastNotAnswered
 from gateway.access.nouns.refs import ObjectKey
-from gateway.access.operations.answers import NotKept
+from gateway.access.operations.answer_lists import WhatCan, WhoCan
+from gateway.access.operations.answers import ExplainAccess, NotKept
 from gateway.db.answers.past import History, go_back, history_of
 from gateway.db.answers.path_grants import Moment, snapshot
 from gateway.db.engine.database import Connection, Database
@@ -24,16 +26,21 @@ from gateway.iceberg.errors import BadRequestException
 #: What has no history.
 NOT_KEPT: Final[tuple[NotKept, ...]] = ("policies", "data-policies", "token-groups", "warehouse-status")
 
+Asking = ExplainAccess | WhoCan | WhatCan
+"""The operations that ask about the present or about a past moment."""
+
 
 @asynccontextmanager
 async def moment_of(
-    database: Database, checks: AnswerChecks, key: ObjectKey, at: datetime | None
+    permit: Permit[Asking], database: Database, checks: AnswerChecks, key: ObjectKey
 ) -> AsyncIterator[tuple[Connection, Moment, ActiveModel]]:
     """Yield (a connection that reads the rows of one moment, the moment, the model that checks used then).
 
-    The moment is the present if `at` is None. `key` is the object of the question. Raises PastNotAnswered if its
-    history does not reach back to the moment or the model is gone, and BadRequestException for a moment in the future.
+    The moment is that of the operation, or the present. `key` is the object of the question. Raises PastNotAnswered if
+    its history does not reach back to the moment or the model is gone, and BadRequestException for a moment in the
+    future.
     """
+    at = permit.operation.at
     model = await checks.model() if at is None else None
     async with snapshot(database) as (connection, moment):
         if at is not None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 
 from gateway.access.door.permit import Permit
-from gateway.access.operations.answers import ExplainAccess, Explaining, Explanation, RelationshipsAnswer, Revisions
+from gateway.access.operations.answers import ExplainAccess, Explanation, RelationshipsAnswer, Revisions
 from gateway.access.principals import actor_of
 from gateway.access.tuples import PrincipalType
 from gateway.db.answers.path_facts import read_path_facts
@@ -41,10 +41,11 @@ class PastExplanations(Explanations):
         subject = self._subject(permit, at)
         return await self._agreed(lambda: self._explain_at(permit, subject))
 
-    async def _explain_at(self, permit: Permit[Explaining], subject: Subject) -> Explanation:
+    async def _explain_at(self, permit: Permit[ExplainAccess], subject: Subject) -> Explanation:
         check, at = permit.operation.check, subject.at
         actor = actor_of(subject.principal)
-        async with moment_of(self._database, self._answer_engines.checks, subject.key, at) as (connection, _, model):
+        read = moment_of(permit, self._database, self._answer_engines.checks, subject.key)
+        async with read as (connection, _, model):
             facts = await read_path_facts(connection, principals_of(actor), subject.key, now=at)
         subject = replace(subject, model_id=model.id)
         world = world_of(actor, facts)

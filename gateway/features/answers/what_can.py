@@ -76,7 +76,7 @@ class WhatCanLists(Confirming):
     async def _page(self, permit: Permit[WhatCan], root: ObjectKey) -> tuple[WhatCanAnswer, Unconfirmed]:
         operation = permit.operation
         with deciding():
-            read = moment_of(self._database, self._answer_engines.checks, root, operation.at)
+            read = moment_of(permit, self._database, self._answer_engines.checks, root)
             async with read as (connection, moment, model):
                 own = operation.principal is None
                 asked = AskedPrincipal(
@@ -142,13 +142,13 @@ class WhatCanLists(Confirming):
         actor = permit.actor if principal is None else actor_of(principal)
         refs = [_reference(each.key, row) for each, row in zip(page, rows, strict=True)]
         actions = {ref: each.actions for ref, each in zip(refs, held, strict=True) if ref is not None}
-        limits = await limited_actions(decisions, permit, actor, actions)
+        limits = await limited_actions(permit, decisions, actor, actions)
         with_data = [
             each.key
             for each, on in zip(page, held, strict=True)
             if any(not CONCERNS_DATA.isdisjoint(some) for some in on.contents.values())
         ]
-        restricted = await restricted_contents(decisions, permit, self._database, actor, with_data)
+        restricted = await restricted_contents(permit, decisions, self._database, actor, with_data)
         return [
             msgspec.structs.replace(
                 row, limits=[] if ref is None else limits[ref], restricted_tables=restricted.get(each.key)

@@ -53,7 +53,7 @@ class WhoCanLists(Confirming):
         if row is None:
             raise LookupError(f"WhoCan was not admitted on {operation.on!r}")
         with deciding():
-            read = moment_of(self._database, self._answer_engines.checks, row.key, operation.at)
+            read = moment_of(permit, self._database, self._answer_engines.checks, row.key)
             async with read as (connection, moment, model):
                 asked = await AskedObject.read(connection, row.key, operation.action.value, model, moment.now)
                 asker, candidates = await self._asker(permit, connection, asked)
@@ -69,7 +69,7 @@ class WhoCanLists(Confirming):
                 await go_forward(connection)
                 rows = await self._described(connection, listing, page)
         if operation.at is None:
-            rows = await limited(self._answer_engines.decisions, permit, page, rows)
+            rows = await limited(permit, self._answer_engines.decisions, page, rows)
         if operation.page_token is None and operation.expand is None and asked.profiles.holds(frozenset()):
             rows.insert(0, WhoCanRow(principal=principal_answer(_EVERYONE.type, _EVERYONE.id), reason=[]))
         answer = _answer(permit, moment, model, rows, token)

@@ -20,7 +20,7 @@ from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.tuples import MANAGED_ACCESS, Principal, PrincipalType, TupleKey
 from gateway.db.answers.path_facts import PathFacts
 from gateway.db.grants.grant_ends import GrantRow
-from gateway.features.answers.readable_reasons import grants_of_roles, readable_witnesses
+from gateway.features.answers.asker import grants_of_roles, readable_witnesses
 from gateway.features.answers.repairs import candidates_for, find_repairs
 from gateway.features.answers.world import Presenter, World, world_of
 from gateway.fga.evaluation import ModelRules
