@@ -46,7 +46,6 @@ SMALL: Mapping[str, str] = {
     "gateway/offloading.py": "the only place that moves work to a thread",
     "gateway/access/results.py": "use cases and the answers of routes share it",
     "lakegate/local/pg_ready.py": "a program of its own, run by a child process",
-    "gateway/features/answers/readable_reasons.py": "the part of answers that a property of redaction covers alone",
     "gateway/identity/bearer.py": "the form of a header (RFC 6750)",
     "gateway/scope/location_bounds.py": "the check that tables and views share",
     "gateway/telemetry/worker_metrics.py": "metrics of the worker processes of a server",
