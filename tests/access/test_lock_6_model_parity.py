@@ -71,6 +71,8 @@ def _demanded() -> dict[str, set[str]]:
     requested.setdefault(ObjectType.DATA_POLICY, set()).update((Can.SKIP_POLICY, Can.BE_SUBJECT))
     for type in (ObjectType.PROJECT, ObjectType.WAREHOUSE):
         requested[type].add(Can.DELEGATE)  # of an engine about itself, at a token exchange and at each use
+    for type, relations in ACTIONS.items():
+        requested.setdefault(type, set()).update(relations & {Can.REQUEST_ACCESS})  # of a caller that does not see it
     for type in OF_TASKS:
         requested[type] |= {Can.GET_TASKS, Can.CONTROL_TASKS}
     return requested
