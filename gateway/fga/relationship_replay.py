@@ -28,7 +28,7 @@ _NOTHING: Final[tuple[set[str], set[str]]] = set(), set()
 
 
 class Related(NamedTuple):
-    """Whether each model gives all demanded relations, and the relations that only one of the models gives."""
+    """Tell whether each model gives all demanded relations, and name those that only one of the models gives."""
 
     old: bool
     new: bool
