@@ -12,6 +12,8 @@ import pytest
 from tests.support.stack.access_requests import may_read
 from tests.support.stack.break_glass import BREAK_GLASS, change, expire, holder, listed, on_table, start, started
 from tests.support.stack.exchanging import acting, delegating
+from tests.support.stack.roles import ROLE, add
+from tests.support.stack.roles import make as make_role
 from tests.support.stack.world import Person, Table, World, error_triple
 
 
@@ -66,6 +68,23 @@ def test_nobody_confirms_or_reviews_its_own_activation(world: World, table: Tabl
     assert refused(oncall, id, "review") == (403, "OwnBreakGlassForbidden")
     assert listed(world.admin, "ended")[id]
     world.strip(oncall)
+
+
+def test_an_activation_in_an_assumed_role_gives_rights_to_its_user_only(world: World, table: Table) -> None:
+    oncall, other, role = world.stranger("oncall"), world.stranger("other"), make_role(world)
+    for person in (oncall, other):
+        assert add(world, role, "user", person.id).status_code == 204
+    grants = f"/management/v1/warehouse/{world.warehouse}/grants"
+    written = {"privilege": "break_glass", "principal": {"role": role["id"]}}
+    assert world.admin.post(grants, {"writes": [written]}).status_code == 204
+    body = {"object": on_table(world, table), "privileges": ["select"], "minutes": 15, "reason": "outage"}
+    made = oncall.post(BREAK_GLASS, body, headers={"x-assume-role": role["id"]})
+    assert made.status_code == 201, made.text
+    assert may_read(oncall, world, table)
+    assert not may_read(other, world, table)
+    assert change(oncall, made.json()["id"], "end").status_code == 204
+    assert not may_read(oncall, world, table)
+    assert world.admin.delete(f"{ROLE}/{role['id']}").status_code == 204
 
 
 def test_strangers_find_no_activation(world: World, table: Table) -> None:

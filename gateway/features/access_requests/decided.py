@@ -116,6 +116,6 @@ def answer_of(kind: type[AnswerType], row: DecidedRow, **members: object) -> Ans
     return kind(**stored, **given)
 
 
-def user_of(row: DecidedRow) -> Principal:
+def user_of(row: DecidedRow | NewRow) -> Principal:
     """Return the user that made the row."""
     return Principal(PrincipalType.USER, row.principal)

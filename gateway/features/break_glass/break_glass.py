@@ -43,7 +43,7 @@ from gateway.access.operations.break_glass import (
 from gateway.access.operations.break_glass_bodies import ActivationStatus, BreakGlassActivation, BreakGlassList
 from gateway.access.operations.grant_lists import ChangeGrants, change_grants_on
 from gateway.access.operations.grants import Assignment
-from gateway.access.principals import actor_of, own_principal
+from gateway.access.principals import actor_of
 from gateway.access.tuples import Principal
 from gateway.db.engine.database import Connection
 from gateway.db.grants import break_glass
@@ -102,7 +102,7 @@ class BreakGlass(UseCases):
                 await record(connection)
             return activation_answer(await self._get(new.id))
         reason = grant_reason(ActivationRow, new.id, new.reason)
-        writes = _assignments(new.privileges, own_principal(permit.actor), reason, latest)
+        writes = _assignments(new.privileges, user_of(new), reason, latest)
         await self._give(permit, operation.on, new.on, writes, record)
         made = await self._get(new.id)
         _alert(made)
