@@ -6,16 +6,20 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from gateway.access.actor import Actor
 from gateway.access.nouns.refs import ObjectKey
+from gateway.access.operations.answer_lists import RestrictedTables
 from gateway.db.answers.restricted_contents import policies_within, restricted_tables
 from gateway.db.engine.database import Database
 from gateway.db.policies.policy_inputs import inputs_within
+from gateway.features.answers import limits
 from gateway.iceberg.identifiers import NamePattern
 from tests.support.rows.parts import Parts, Rows, add_table
 from tests.support.rows.policy_rows import MASK
@@ -158,6 +162,19 @@ async def test_counts_are_those_of_the_policies_of_each_table(database: Database
             few = await restricted_tables(connection, containers, some, most=1)
             assert few == {key: min(1, count) for key, count in counts.items()}
     assert counted > SEEDS
+
+
+async def test_more_policies_than_are_asked_about_leave_no_object_out(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = BoundWorld(0)
+    async with database.transaction() as connection:
+        await world.insert(connection)
+    monkeypatch.setattr(limits, "_POLICIES", 0)
+    nobody: Any = None  # no policy is asked about
+    project = world.rows.objects["project"]
+    found = await limits.restricted_contents(nobody, nobody, database, Actor.user("oidc~alice"), [project])
+    assert found == {project: RestrictedTables(count=0, at_least=True)}
 
 
 def _is_in(container: ObjectKey, above: list[UUID]) -> bool:

@@ -96,7 +96,7 @@ async def restricted_contents(
 ) -> dict[ObjectKey, RestrictedTables]:
     """Return the number of tables in each container to which data policies apply that restrict the actor.
 
-    Containers without such tables are left out.
+    Containers without such tables are left out. With too many data policies to ask about, none is left out.
     """
     if not containers:
         return {}
@@ -104,15 +104,15 @@ async def restricted_contents(
         policies = await policies_within(connection, containers, limit=_POLICIES + 1)
     some = dict(list(policies.items())[:_POLICIES])
     restricting = await decisions.restricting(permit, actor, some) if some else frozenset()
-    if not restricting:
-        return {}
-    async with database.read() as connection:
-        counts = await restricted_tables(connection, containers, restricting, most=_TABLES + 1)
+    counts: Mapping[ObjectKey, int] = {}
+    if restricting:
+        async with database.read() as connection:
+            counts = await restricted_tables(connection, containers, restricting, most=_TABLES + 1)
     incomplete = len(policies) > len(some)
     return {
         key: RestrictedTables(count=min(count, _TABLES), at_least=incomplete or count > _TABLES)
-        for key, count in counts.items()
-        if count
+        for key in containers
+        if (count := counts.get(key, 0)) or incomplete
     }
 
 
