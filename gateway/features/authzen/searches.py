@@ -37,7 +37,7 @@ from gateway.features.answers.confirmation import deciding
 from gateway.features.answers.listed_principals import AskedObject, holding
 from gateway.features.authzen.evaluations import decide, may_ask
 from gateway.features.kit import Kit, UseCases
-from gateway.features.paging import packed, place_of, unpacked, visible_page
+from gateway.features.paging import FETCH, packed, place_of, unpacked, visible_page
 
 _read_place = partial(unpacked, type=str)
 
@@ -123,6 +123,7 @@ class AccessSearches(UseCases):
             lambda row: row.id,
             after=after,
             page_size=operation.page.limit,
+            later_reads=FETCH,
         )
         results = [FoundEntity(type=mapped.name, id=mapped.id_of(row.id, row.warehouse_id, row.name)) for row in rows]
         return _entities(results, token)
