@@ -290,13 +290,15 @@ function requestsOf(explanation, repair, reason) {
   return [...made.values()];
 }
 
-async function tellDenial(id) {
+async function tellDenial(id, me) {
   const { explanation } = await read("/management/v1/access/denials/" + encodeURIComponent(id));
   at("denial-summary").textContent = explanation.summary;
   at("denial-reasons").replaceChildren(...parts(explanation).map((each) => element("li", each)));
+  // Only the refused user can request the access for itself; others see the reasons.
   const repairs = (explanation.relationships.repairs || []).filter((repair) =>
-    repair.grants.every((each) => REQUESTABLE.has(each.object.type) && each.principal.type === "user"),
+    repair.grants.every((each) => REQUESTABLE.has(each.object.type) && each.principal.type === "user" && each.principal.id === me.id),
   );
+  const sent = new Set();
   at("denial-request").hidden = repairs.length === 0;
   at("denial-repair").replaceChildren(...repairs.map((repair, number) => element("option", namesOf(repair), { value: String(number) })));
   at("denial-request").addEventListener("submit", async (event) => {
@@ -304,7 +306,11 @@ async function tellDenial(id) {
     try {
       const repair = repairs[Number(at("denial-repair").value)];
       for (const body of requestsOf(explanation, repair, at("denial-reason").value)) {
-        await read("/management/v1/access/requests", { method: "POST", body });
+        const about = JSON.stringify([body.object, body.privileges]);
+        if (!sent.has(about)) {
+          await read("/management/v1/access/requests", { method: "POST", body });
+          sent.add(about);
+        }
       }
       at("denial-request").hidden = true;
       say("The request was sent. A principal that may make the grant decides.");
@@ -331,7 +337,7 @@ async function tellAll() {
   }
   const denial = take(DENIAL);
   if (denial !== null) {
-    await tellDenial(denial).catch((error) => complain(error.message));
+    await tellDenial(denial, me).catch((error) => complain(error.message));
   }
   show("inside");
   say("Signed in as " + me.name + ".");
