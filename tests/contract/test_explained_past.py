@@ -404,3 +404,21 @@ def test_the_own_past_names_only_what_the_caller_sees_now(world: World, ns: str)
     assert found == {seen.uuid: ["another grant"], own.uuid: ["grant"]}
     give(world, "table", seen.uuid, "manage_grants", {"user": world.analyst.id})
     assert reasons(what_could(world.analyst, during, warehouse))[seen.uuid] == ["membership", "grant"]
+
+
+def test_the_own_past_in_a_container_that_the_caller_does_not_see_now_is_another_grant(world: World, ns: str) -> None:
+    table, other = world.table(ns), world.namespace()
+    hidden = world.namespace_id(ns)
+    give(world, "namespace", hidden, "select", {"user": world.analyst.id}, reason="quarterly review")
+    during = moment()
+    take(world, "namespace", hidden, "select", {"user": world.analyst.id})
+    assert rename(world.admin, world, "tables", (ns, table.name), (other, table.name)).status_code == 204
+    give(world, "table", table.uuid, "describe", {"user": world.analyst.id})
+    asked = of_table(world, table.uuid, "read_data")
+    found = explain(world.analyst, asked, at=during)
+    assert found["relationships"] == {"holds": True, "relation": "can_read_data", "another-grant": True}
+    assert hidden not in str(found)
+    assert ns not in str(found)
+    give(world, "namespace", hidden, "describe", {"user": world.analyst.id})
+    (witness,) = explain(world.analyst, asked, at=during)["relationships"]["witnesses"]
+    assert [fact["object"]["id"] for fact in witness["facts"]] == [hidden, table.uuid]

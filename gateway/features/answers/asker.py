@@ -13,9 +13,9 @@ from gateway.access.door.permit import Permit
 from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
 from gateway.access.nouns.refs import ObjectKey
 from gateway.access.nouns.relations import Can
-from gateway.access.operations.answers import Explaining
-from gateway.access.principals import own_principal
-from gateway.access.tuples import MANAGED_ACCESS, Principal, PrincipalType, TupleKey
+from gateway.access.operations.answers import ExplainAccess, Explaining
+from gateway.access.tuples import MANAGED_ACCESS, Principal, TupleKey
+from gateway.features.answers.seen_now import SeenNow, own_holders
 from gateway.features.answers.world import World, held_tuple
 from gateway.fga.evaluation import HeldTuple, ModelRules
 from gateway.fga.provenance import Witness, witnesses_of
@@ -50,21 +50,23 @@ class Asker:
         """Return those of the facts that the caller may not read.
 
         Readable are edges and flags, grants to the caller and to its roles, and grants on objects with
-        `can_read_assignments`.
+        `can_read_assignments`. In an answer about the past, `SeenNow` decides about the grants.
         """
-        own = {own_principal(permit.actor)}
-        if permit.actor.assumed_role is None:
-            own |= {Principal(PrincipalType.ROLE, role) for role in permit.resolution.caller_roles}
+        own = own_holders(permit)
         about = {
-            fact: key.object
+            fact: key
             for fact in facts
             if (key := world.keys.get(fact)) is not None
             and isinstance(key.subject, Principal)
             and key.relation != MANAGED_ACCESS
-            and key.subject not in own
         }
-        readable = await self.having(permit, Can.READ_ASSIGNMENTS, set(about.values()))
-        return frozenset(fact for fact, on in about.items() if on not in readable)
+        if isinstance(permit.operation, ExplainAccess) and permit.operation.at is not None:
+            seen = SeenNow(self._checks, permit, own)
+            await seen.look(key.object for key in about.values())
+            return frozenset(fact for fact, key in about.items() if not seen.reads(key.object, own=key.subject in own))
+        others = {fact: key.object for fact, key in about.items() if key.subject not in own}
+        readable = await self.having(permit, Can.READ_ASSIGNMENTS, set(others.values()))
+        return frozenset(fact for fact, on in others.items() if on not in readable)
 
 
 def readable_witnesses(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.refs import ObjectKey, ObjectType
@@ -82,7 +83,7 @@ class ObjectListing:
         paths = {key: distances(key, structure) for key in keys}
         found = await self._holdings(connection, keys, paths)
         if self.seen is not None:
-            await self.seen.look(paths, found)
+            await self.seen.look(chain(*paths.values(), found.roles()))
         parents = {
             key: min((each for each, far in paths[key].items() if far == 1), key=str, default=None) for key in keys
         }
@@ -114,10 +115,11 @@ class ObjectListing:
     ) -> None:
         own = structural(each for each in structure if each.object in path)
         near = holdings.within(path)
+        of_others = set() if self.seen is None else near.held_by_others(self.seen.own)
         readable = frozenset(
             each
             for each in [*path, *near.roles()]
-            if self.readable(each) and (self.seen is None or self.seen.reads(each))
+            if self.readable(each) and (self.seen is None or self.seen.reads(each, own=each not in of_others))
         )
         world = (*own, *near.tuples_of(self.asked.principal))
         reasons: dict[Reason, tuple[Can, ...]] = {}

@@ -28,7 +28,6 @@ from gateway.access.operations.answer_lists import (
     WhatCanRow,
 )
 from gateway.access.principals import actor_of, own_principal
-from gateway.access.tuples import Principal, PrincipalType
 from gateway.db.answers.held_objects import HeldObject, Place, held_objects
 from gateway.db.answers.past import go_forward
 from gateway.db.answers.path_grants import Sought, held_grants
@@ -40,7 +39,7 @@ from gateway.features.answers.listed_objects import AskedPrincipal, ObjectListin
 from gateway.features.answers.listed_principals import distances
 from gateway.features.answers.moments import NOT_KEPT, moment_of, within_limit
 from gateway.features.answers.reasons import facts_of, objects_of
-from gateway.features.answers.seen_now import SeenNow
+from gateway.features.answers.seen_now import SeenNow, own_holders
 from gateway.features.grants.grant_lists import resource_of, whereabouts
 from gateway.features.grants.partial_checks import CONCERNS_DATA
 from gateway.features.paging import place_of, unpacked, visible_page
@@ -120,10 +119,7 @@ class WhatCanLists(Confirming):
         """Return the limits of an answer about the caller's own past, None for other answers."""
         if permit.operation.at is None or permit.operation.principal is not None:
             return None
-        own = {own_principal(permit.actor)}
-        if permit.actor.assumed_role is None:
-            own |= {Principal(PrincipalType.ROLE, role) for role in permit.resolution.caller_roles}
-        return SeenNow(self._door.hypothetical_checks, permit, own)
+        return SeenNow(self._door.hypothetical_checks, permit, own_holders(permit))
 
     def _past(self, listing: ObjectListing, model: ActiveModel) -> Callable[[], Awaitable[Sequence[bool]]]:
         """Return a function that asks OpenFGA the checks of an answer about a past moment."""
