@@ -422,3 +422,33 @@ def test_the_own_past_in_a_container_that_the_caller_does_not_see_now_is_another
     give(world, "namespace", hidden, "describe", {"user": world.analyst.id})
     (witness,) = explain(world.analyst, asked, at=during)["relationships"]["witnesses"]
     assert [fact["object"]["id"] for fact in witness["facts"]] == [hidden, table.uuid]
+
+
+def test_a_returning_user_does_not_read_the_past_of_its_predecessor(world: World, ns: str) -> None:
+    table, person = world.table(ns), world.stranger()
+    give(world, "table", table.uuid, "select", {"user": person.id}, reason="of the predecessor")
+    during = moment()
+    asked, warehouse = of_table(world, table.uuid, "read_data"), {"warehouse": {"warehouse-id": world.warehouse}}
+
+    def refusals(at: str) -> list[str]:
+        """Return the messages of the refusals of the own questions about the moment."""
+        explained = person.post(EXPLAIN, {"operation": asked, "at": at})
+        answers = [answer for answer in (explained, what_could(person, at, warehouse)) if answer.status_code != 200]
+        assert all(error_of(answer)["type"] == "PastNotAnswered" for answer in answers), answers
+        return [str(error_of(answer)["message"]) for answer in answers]
+
+    assert refusals(during) == []
+    assert world.admin.delete(f"/management/v1/user/{person.id}").status_code == 204
+    of_deleted = explain(world.admin, asked, identity={"user": person.id}, at=during)
+    assert of_deleted["decision"] == "allowed"
+    user = {"name": "the successor", "user-type": "human", "update-if-exists": True}
+    assert person.post("/management/v1/user", user).status_code == 201
+    give(world, "table", table.uuid, "describe", {"user": person.id})
+    [row] = world.sql("select created_at from users where id = $1", person.id)
+    begins = f"The history of this user begins at {row['created_at'].isoformat()}."
+    first, second = refusals(during)
+    assert first.startswith(begins)
+    assert second.startswith(begins)
+    assert refusals(moment()) == []
+    about = {"operation": asked, "identity": {"user": person.id}, "at": during}
+    assert world.admin.post(EXPLAIN, about).status_code == 400

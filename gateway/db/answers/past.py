@@ -48,11 +48,12 @@ class History(NamedTuple):
 async def history_of(connection: AsyncConnection, key: ObjectKey, at: datetime) -> History:
     """Return the history of an object that exists. It does not begin before the object."""
     found = await fetch_one(connection, History, _HISTORY, {"at": at})
-    created = await _created_at(connection, key)
+    created = await created_at(connection, key)
     return found if created is None else found._replace(since=max(found.since, created))
 
 
-async def _created_at(connection: AsyncConnection, key: ObjectKey) -> datetime | None:
+async def created_at(connection: AsyncConnection, key: ObjectKey) -> datetime | None:
+    """Return the time since when the object or user exists, None for the server and for a user without a record."""
     if key.type is ObjectType.SERVER:
         return None
     row = table_of(key) if key.type is ObjectType.COLUMN else key

@@ -10,10 +10,12 @@ from typing import Final
 
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import PastNotAnswered
-from gateway.access.nouns.refs import ObjectKey
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.operations.answer_lists import WhatCan, WhoCan
 from gateway.access.operations.answers import ExplainAccess, NotKept
-from gateway.db.answers.past import History, go_back, history_of
+from gateway.access.principals import own_principal
+from gateway.access.tuples import PrincipalType
+from gateway.db.answers.past import History, created_at, go_back, history_of
 from gateway.db.answers.path_grants import Moment, snapshot
 from gateway.db.engine.database import Connection, Database
 from gateway.features.answers.confirmation import deciding
@@ -37,18 +39,40 @@ async def moment_of(
     """Yield (a connection that reads the rows of one moment, the moment, the model that checks used then).
 
     The moment is that of the operation, or the present. `key` is the object of the question. Raises PastNotAnswered if
-    its history does not reach back to the moment or the model is gone, and BadRequestException for a moment in the
-    future.
+    its history or that of the asked user does not reach back to the moment, or the model is gone. Raises
+    BadRequestException for a moment in the future.
     """
     at = permit.operation.at
     model = await checks.model() if at is None else None
     async with snapshot(database) as (connection, moment):
         if at is not None:
+            await _require_same_user(permit, connection, at, moment.now)
             history = await _moved_back(connection, key, at, moment.now)
             model, moment = await _past_model(checks, history), moment._replace(now=at)
         if model is None:
             raise LookupError("the model of the present was read")
         yield connection, moment, model
+
+
+async def _require_same_user(permit: Permit[Asking], connection: Connection, at: datetime, now: datetime) -> None:
+    """Raise PastNotAnswered if the user of the question had no record at the moment.
+
+    A deleted user can be registered again, and the grants of the former user are not those of the new one. A caller
+    without a record has no past. The past of another deleted user is that of the former one.
+    """
+    operation = permit.operation
+    if isinstance(operation, WhoCan) or at > now:
+        return
+    asked = operation.principal if isinstance(operation, WhatCan) else operation.check.principal
+    user = asked or own_principal(permit.actor)
+    if user.type is not PrincipalType.USER:
+        return
+    created = await created_at(connection, ObjectKey(ObjectType.USER, user.id))
+    since = now if created is None and asked is None else created
+    if since is not None and at < since:
+        raise PastNotAnswered(
+            f"The history of this user begins at {since.isoformat()}. Ask about that moment or a later one."
+        )
 
 
 async def _moved_back(connection: Connection, key: ObjectKey, at: datetime, now: datetime) -> History:
