@@ -8,7 +8,6 @@ denied raises an error. `model` uses the vendor's SDK, because speed does not ma
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
@@ -30,10 +29,12 @@ from gateway.fga.wire import (
     bare,
     decoded,
     holds,
+    is_about_members,
     lines_of,
     origin,
     refuse,
     refuse_write,
+    require_ulid,
     unreachable,
 )
 
@@ -46,7 +47,6 @@ _PAGE_SIZE = 100
 # starts when a request arrives. So too many concurrent requests would exceed their deadlines on a busy machine.
 # Waiting batches of several subjects are served in rotation.
 _SMALL_AT_ONCE, _SMALL_EACH = 32, 8
-_STORE_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 _Key = tuple[str, str, str]
 """(user, relation, object) of a check."""
@@ -75,8 +75,8 @@ class FgaClient:
     ) -> None:
         self._tls = tls
         self._hooks = list(hooks)
-        _require_ulid("store", store_id)
-        _require_ulid("model", model_id)
+        require_ulid("store", store_id)
+        require_ulid("model", model_id)
         if max_batch < 1:
             raise ValueError(f"max_batch must be at least 1, not {max_batch}.")
         self._url = f"{endpoint.rstrip('/')}/stores/{store_id}"
@@ -115,7 +115,7 @@ class FgaClient:
 
         Raises ValueError if the id is not a ULID.
         """
-        _require_ulid("model", model_id)
+        require_ulid("model", model_id)
         self._model_id, self._withheld = model_id, None
 
     def block_checks(self, reason: str) -> None:
@@ -130,14 +130,16 @@ class FgaClient:
         context: Mapping[str, str],
         paced: bool = True,
         model_id: str | None = None,
+        asker: str | None = None,
     ) -> list[bool]:
         """Return for each of `checks` whether it holds, in order.
 
         `context` has the values for conditions, and must contain `current_time`. Checks of the members of a role
         (`role:<id>#assignee`) are sent without the contextual tuples. Many checks are sent in small batches,
         with a limited rate if they are `paced` (`pacing.py`). A check that fails only because a condition lacks its
-        context is denied. `model_id` is another model of the store. Raises DecisionEngineUnavailable if any check is
-        neither allowed nor denied, and ValueError for too many contextual tuples.
+        context is denied. `model_id` is another model of the store. The checks take their slots and their rate from
+        `asker`, or without it from their own user. Raises DecisionEngineUnavailable if any check is neither allowed nor
+        denied, and ValueError for too many contextual tuples.
         """
         if len(contextual) > MAX_CONTEXTUAL_TUPLES:
             raise ValueError(f"{len(contextual)} contextual tuples; OpenFGA accepts at most {MAX_CONTEXTUAL_TUPLES}.")
@@ -146,9 +148,9 @@ class FgaClient:
         model_id = model_id or self._model_id
         unique = list({(check.user, check.relation, check.object): check for check in checks}.values())
         if len(unique) > LARGE:
-            holding = await self._check_large_batch(model_id, unique, contextual, context, paced=paced)
+            holding = await self._check_large_batch(model_id, unique, contextual, context, asker, paced=paced)
         else:
-            holding = await self._check_small_batch(model_id, unique, contextual, context)
+            holding = await self._check_small_batch(model_id, unique, contextual, context, asker)
         return [(check.user, check.relation, check.object) in holding for check in checks]
 
     async def _check_large_batch(
@@ -157,25 +159,32 @@ class FgaClient:
         unique: Sequence[FgaTuple],
         contextual: Sequence[FgaTuple],
         context: Mapping[str, str],
+        asker: str | None,
         *,
         paced: bool,
     ) -> set[_Key]:
         """Send the checks in small batches, one after the other, and return those that hold."""
         holding: set[_Key] = set()
-        pace = self._pacing.of(unique[0].user, longest=LONGEST_DELAY_SECONDS if paced else 0.0)
+        pace = self._pacing.of(asker or unique[0].user, longest=LONGEST_DELAY_SECONDS if paced else 0.0)
         for chunk in _chunks(unique, min(BATCH, self._max_batch)):
             async with pace.batch():
                 holding |= await self._check_chunk(model_id, chunk, contextual, context)
         return holding
 
     async def _check_small_batch(
-        self, model_id: str, unique: Sequence[FgaTuple], contextual: Sequence[FgaTuple], context: Mapping[str, str]
+        self,
+        model_id: str,
+        unique: Sequence[FgaTuple],
+        contextual: Sequence[FgaTuple],
+        context: Mapping[str, str],
+        asker: str | None,
     ) -> set[_Key]:
         """Send the checks concurrently in batches of the server's maximum size, and return those that hold."""
 
         async def check_chunk(chunk: Sequence[FgaTuple]) -> set[_Key]:
-            self._pacing.count_small_check(chunk[0].user)
-            async with self._small.slot(chunk[0].user):
+            user = asker or chunk[0].user
+            self._pacing.count_small_check(user)
+            async with self._small.slot(user):
                 return await self._check_chunk(model_id, chunk, contextual, context)
 
         try:
@@ -333,7 +342,7 @@ class FgaClient:
                     "tuple_key": bare(check),
                     "correlation_id": str(number),
                     # Checks about members of a role are shared among callers, so they contain nothing about one caller.
-                    **(shared if _is_about_members(check) else of_caller),
+                    **(shared if is_about_members(check) else of_caller),
                 }
                 for number, check in enumerate(chunk)
             ],
@@ -385,15 +394,5 @@ class FgaClient:
         return self._session.request(method, self._url + path, data=data, allow_redirects=False)
 
 
-def _is_about_members(check: FgaTuple) -> bool:
-    # Encoded ids contain no `#`, so a `#` precedes the relation of a role's members.
-    return "#" in check.user
-
-
 def _chunks(checks: Sequence[FgaTuple], size: int) -> list[Sequence[FgaTuple]]:
     return [checks[start : start + size] for start in range(0, len(checks), size)]
-
-
-def _require_ulid(name: str, value: str) -> None:
-    if _STORE_ID.fullmatch(value) is None:
-        raise ValueError(f"The id of a {name} of OpenFGA must be a ULID of 26 characters, not {value!r}.")

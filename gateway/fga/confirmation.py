@@ -11,17 +11,21 @@ import asyncio
 import uuid
 from collections.abc import Coroutine, Iterable, Sequence
 from datetime import datetime
+from typing import Final
 
 from gateway.access.actor import Actor
 from gateway.access.dependency_errors import first_of
 from gateway.access.ports import Question
 from gateway.fga.client import FgaClient
 from gateway.fga.evaluation import HeldTuple
-from gateway.fga.relationships import CURRENT_TIME, UNEXPIRED, FgaRelationships, rfc3339
+from gateway.fga.relationships import CURRENT_TIME, UNEXPIRED, FgaRelationships, rfc3339, subject_of
 from gateway.fga.wire import Condition, FgaTuple
 
 _Question = tuple[Iterable[HeldTuple], str, str]
 """(tuples, relation, object)."""
+
+#: Checks in flight at the same time for one answer. Each has its own tuples, so it is a request of its own.
+_AT_ONCE: Final = 2
 
 
 class Confirmations:
@@ -39,14 +43,17 @@ class Confirmations:
         object: str,
         now: datetime,
         *,
+        asker: Actor,
         model_id: str | None = None,
     ) -> list[bool]:
         """Return, for each set of tuples in order, whether it alone gives `user` the relation on `object` at `now`.
 
-        `model_id` is a model of the store, None for the one that checks use.
+        The checks use the share of `asker`, because their users have new ids. `model_id` is a model of the store, None
+        for the one that checks use.
         Raises DecisionEngineUnavailable, and ValueError for a set with more than 100 tuples.
         """
-        return await self.each_alone([(world, relation, object) for world in worlds], user, now, model_id=model_id)
+        questions = [(world, relation, object) for world in worlds]
+        return await self.each_alone(questions, user, now, asker=asker, model_id=model_id)
 
     async def each_alone(
         self,
@@ -54,24 +61,26 @@ class Confirmations:
         user: str,
         now: datetime,
         *,
+        asker: Actor,
         model_id: str | None = None,
     ) -> list[bool]:
         """Return the result of `alone` for each (tuples, relation, object), in order."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._alone(each, user, now, model_id)) for each in questions]
-        except ExceptionGroup as failed:
-            raise first_of(failed) from None
-        return [task.result() for task in tasks]
+        slots, charged = asyncio.Semaphore(_AT_ONCE), subject_of(asker)[0]
 
-    async def _alone(self, question: _Question, user: str, now: datetime, model_id: str | None) -> bool:
+        async def ask(question: _Question) -> bool:
+            async with slots:
+                return await self._alone(question, user, now, charged, model_id)
+
+        return await _together(map(ask, questions))
+
+    async def _alone(self, question: _Question, user: str, now: datetime, asker: str, model_id: str | None) -> bool:
         world, relation, object = question
         ids = _NewIds()
         contextual = [to_contextual(each, ids) for each in world]
         check = FgaTuple(ids.of(user), relation, ids.of(object))
         context = {CURRENT_TIME: rfc3339(now)}
         (held,) = await self._client.batch_check(
-            [check], contextual=contextual, context=context, paced=False, model_id=model_id
+            [check], contextual=contextual, context=context, model_id=model_id, asker=asker
         )
         return held
 
@@ -91,7 +100,7 @@ class Confirmations:
 
 
 async def _together(checks: Iterable[Coroutine[None, None, bool]]) -> list[bool]:
-    """Return the results of the checks in order. The client limits how many are sent at the same time."""
+    """Return the results of the checks, in order."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in checks]

@@ -16,6 +16,7 @@ from gateway.access.dependency_errors import ConditionConflict, DecisionEngineUn
 _MISSING_CONTEXT = re.compile(r"failed to evaluate relationship condition: .* is missing context parameters", re.DOTALL)
 _OTHER_CONDITION = "already exists with a different condition"
 _NO_MODEL = "authorization_model_not_found"
+_ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 
 Answer = TypeVar("Answer")
 
@@ -181,6 +182,18 @@ def decoded(answer: bytes, kind: type[Answer]) -> Answer:
         return msgspec.json.decode(answer, type=kind, strict=True)
     except (msgspec.DecodeError, RecursionError) as error:
         raise DecisionEngineUnavailable(f"The response of OpenFGA does not have the expected form: {error}.") from None
+
+
+def require_ulid(name: str, value: str) -> None:
+    """Raise ValueError if the id is not a ULID."""
+    if _ULID.fullmatch(value) is None:
+        raise ValueError(f"The id of a {name} of OpenFGA must be a ULID of 26 characters, not {value!r}.")
+
+
+def is_about_members(check: FgaTuple) -> bool:
+    """Return True if the check is about the members of a role."""
+    # Encoded ids contain no `#`, so a `#` precedes the relation of a role's members.
+    return "#" in check.user
 
 
 def _refusal(answer: bytes) -> _Refusal:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gateway.access.actor import Actor
 from gateway.fga.client import FgaClient
 from gateway.fga.confirmation import Confirmations
 from gateway.fga.evaluation import HeldTuple, ModelRules
@@ -40,7 +41,8 @@ async def _differences(
     """Return the sets of tuples about which OpenFGA and the provenance differ."""
     reasons = reasons_of(RULES, drawn, offered_in(drawn, candidates), relation)
     expected = expectations(MODEL, drawn, reasons, relation)
-    answers = await confirmations.alone([each.tuples for each in expected], ALICE, relation, TABLE, NOW)
+    worlds = [each.tuples for each in expected]
+    answers = await confirmations.alone(worlds, ALICE, relation, TABLE, NOW, asker=Actor.user("oidc~alice"))
     return [each.part for answer, each in zip(answers, expected, strict=True) if answer is not each.holds]
 
 

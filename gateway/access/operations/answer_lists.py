@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 from uuid import UUID
 
 import msgspec
@@ -33,6 +33,9 @@ DEFAULT_ROWS = 100
 MAX_OBJECTS = 100
 DEFAULT_OBJECTS = 25
 
+#: The most checks by which OpenFGA confirms one object of `what-can`. Actions that the same grants give are one check.
+_CHECKS_OF_OBJECT: Final = 20
+
 PageRows = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -55,6 +58,10 @@ class WhoCan(QuestionOperation):
     def demands(self) -> tuple[Demand, ...]:
         role = () if self.expand is None else (Demand(Can.READ_ASSIGNMENTS, RoleRef(self.expand)),)
         return (Demand(Can.READ_ASSIGNMENTS, self.on), *role)
+
+    def questions(self) -> int:
+        # A check of a past moment has its own tuples, so it is sent alone.
+        return super().questions() if self.at is None else min(self.page_size or DEFAULT_ROWS, MAX_ROWS)
 
     def facts(self) -> Facts:
         return {"action": self.action.value}
@@ -94,6 +101,12 @@ class WhatCan(QuestionOperation):
 
     def further_refs(self) -> tuple[Ref, ...]:
         return (self.on or ServerRef(),)
+
+    def questions(self) -> int:
+        if self.at is None:
+            return super().questions()
+        objects = min(self.page_size or DEFAULT_OBJECTS, MAX_OBJECTS)
+        return objects if self.action is not None else objects * _CHECKS_OF_OBJECT
 
     def facts(self) -> Facts:
         return {"about": "" if self.principal is None else f"{self.principal.type}:{self.principal.id}"}

@@ -200,6 +200,7 @@ class Explanations(Confirming):
                 relation,
                 name,
                 subject.at,
+                asker=permit.actor,
                 model_id=subject.model_id,
             )
         if not all(confirmed):

@@ -55,7 +55,13 @@ class PastExplanations(Explanations):
                 witnesses_of, model.rules, world.tuples, world.user, at, relation, name
             )
             (held,) = await self._answer_engines.confirmations.alone(
-                [within_limit(world.tuples, name)], world.user, relation, name, at, model_id=model.id
+                [within_limit(world.tuples, name)],
+                world.user,
+                relation,
+                name,
+                at,
+                asker=permit.actor,
+                model_id=model.id,
             )
         if held is not bool(found):
             raise subject.disagreement(world, "relationships")

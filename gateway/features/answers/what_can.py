@@ -112,7 +112,7 @@ class WhatCanLists(Confirming):
             not_kept=[] if operation.at is None else list(NOT_KEPT),
         )
         objects = [each.key for each in page]
-        ask = None if operation.at is None else self._past(listing, model)
+        ask = None if operation.at is None else self._past(permit, listing, model)
         return answer, Unconfirmed(moment.now, listing.checks, [True] * len(listing.checks), objects, ask)
 
     def _seen(self, permit: Permit[WhatCan]) -> SeenNow | None:
@@ -121,14 +121,16 @@ class WhatCanLists(Confirming):
             return None
         return SeenNow(self._door.hypothetical_checks, permit, own_holders(permit))
 
-    def _past(self, listing: ObjectListing, model: ActiveModel) -> Callable[[], Awaitable[Sequence[bool]]]:
+    def _past(
+        self, permit: Permit[WhatCan], listing: ObjectListing, model: ActiveModel
+    ) -> Callable[[], Awaitable[Sequence[bool]]]:
         """Return a function that asks OpenFGA the checks of an answer about a past moment."""
         questions = [
             (within_limit(world, object_name(check.object)), check.relation, object_name(check.object))
             for check, world in zip(listing.checks, listing.worlds, strict=True)
         ]
         ask = self._answer_engines.confirmations.each_alone
-        return partial(ask, questions, PROFILE_USER, listing.asked.now, model_id=model.id)
+        return partial(ask, questions, PROFILE_USER, listing.asked.now, asker=permit.actor, model_id=model.id)
 
     async def _limited(
         self, permit: Permit[WhatCan], rows: Sequence[WhatCanRow], held: Sequence[HeldOn], page: Sequence[HeldObject]

@@ -74,11 +74,11 @@ class WhoCanLists(Confirming):
             rows.insert(0, WhoCanRow(principal=principal_answer(_EVERYONE.type, _EVERYONE.id), reason=[]))
         answer = _answer(permit, moment, model, rows, token)
         if operation.at is not None:
-            return answer, self._past(listing, model)
+            return answer, self._past(permit, listing, model)
         checks = listing.checks()
         return answer, Unconfirmed(moment.now, list(checks), list(checks.values()), list(asked.distance))
 
-    def _past(self, listing: Listing, model: ActiveModel) -> Unconfirmed:
+    def _past(self, permit: Permit[WhoCan], listing: Listing, model: ActiveModel) -> Unconfirmed:
         """Return the checks of an answer about a past moment: one for each set of tuples that a candidate had."""
         asked, name = listing.asked, object_name(listing.asked.key)
         worlds = [within_limit((*asked.profiles.structure, *tuples), name) for tuples in listing.profiles]
@@ -89,6 +89,7 @@ class WhoCanLists(Confirming):
             asked.relation,
             name,
             asked.now,
+            asker=permit.actor,
             model_id=model.id,
         )
         judged = list(listing.profiles.values())
