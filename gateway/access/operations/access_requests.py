@@ -74,7 +74,10 @@ class FoundAccessRequest:
 
 @dataclass(frozen=True)
 class FindRequestableTag(QuestionOperation):
-    """Find a tag on an object by which the caller may request access to it without seeing it."""
+    """Find a tag on an object by which the caller may request access to it without seeing it.
+
+    Policies are not told the object, because their reasons would show whether it exists.
+    """
 
     # Read-only: this operation only finds the tag. A separate operation makes the request.
     pause_reason: ClassVar[str] = "a tag is found to make a request, and that pauses"
@@ -88,15 +91,12 @@ class FindRequestableTag(QuestionOperation):
     request: Annotated[CreateAccessRequestRequest, Body()]
     on: Ref
 
-    def further_refs(self) -> tuple[Ref, ...]:
-        return (self.on,)
-
 
 @dataclass(frozen=True)
 class CreateAccessRequest(ChangeOperation):
     """Request privileges on an object that the caller sees, or to which it may request access.
 
-    `by_tag` is a tag on the object by which it may do so.
+    `by_tag` is a tag on the object by which it may do so. Policies decide about the object, also then.
     """
 
     endpoint: ClassVar[str] = FindRequestableTag.endpoint
@@ -108,13 +108,9 @@ class CreateAccessRequest(ChangeOperation):
     by_tag: TagRef | None = None
 
     def demands(self) -> tuple[Demand, ...]:
-        if self.by_tag is not None:
-            return (Demand(Can.REQUEST_ACCESS, self.by_tag),)
-        requestable = Can.REQUEST_ACCESS in ACTIONS[self.on.type]
-        return (Demand(VISIBLE_BY[self.on.type], self.on, alternative=Can.REQUEST_ACCESS if requestable else None),)
-
-    def further_refs(self) -> tuple[Ref, ...]:
-        return (self.on,)
+        requestable = Can.REQUEST_ACCESS if Can.REQUEST_ACCESS in ACTIONS[self.on.type] else None
+        own = Demand(VISIBLE_BY[self.on.type], self.on, required=self.by_tag is None, alternative=requestable)
+        return (own,) if self.by_tag is None else (own, Demand(Can.REQUEST_ACCESS, self.by_tag))
 
     def hidden(self, ref: Ref) -> CatalogError:
         """Return the error for an absent object, also if the right on the tag ended meanwhile."""

@@ -9,16 +9,28 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, any_, case, delete, exists, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Text, and_, any_, case, cast, delete, exists, func, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from gateway.access.nouns.refs import ObjectKey
+from gateway.access.door.list_visibility import Holders
+from gateway.access.nouns.privileges import Privilege
+from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.operations.access_request_bodies import AccessRequestStatus
 from gateway.access.tuples import PrincipalType
-from gateway.db.grants.decided_rows import NOW, DecidedRow, DecidedRows, NewRow, Selection, lock, seconds
+from gateway.db.grants.decided_rows import (
+    NOW,
+    DecidedRow,
+    DecidedRows,
+    NewRow,
+    Selection,
+    live_grants_to,
+    lock,
+    seconds,
+)
 from gateway.db.pools.rows import fetch_all, fetch_one, fetch_optional
 from gateway.db.schema.access_requests import access_requests as requests
 from gateway.db.schema.grants import grants
+from gateway.db.schema.policies import tag_attachments
 
 _PENDING: Final = and_(requests.c.status == AccessRequestStatus.PENDING.value, requests.c.expires_at > NOW)
 
@@ -98,6 +110,27 @@ async def open_requests(
         one.label("same"),
     )
     return await fetch_one(connection, OpenRequests, counts)
+
+
+async def tag_to_request_by(connection: AsyncConnection, object_id: UUID, holders: Holders) -> UUID | None:
+    """Return a tag on the object itself on which one of the principals holds `requester`; None if there is none.
+
+    Of several tags it is that of the oldest grant.
+    """
+    attached = tag_attachments.c
+    found = (
+        select(attached.tag_id)
+        .select_from(grants.join(tag_attachments, grants.c.object_id == cast(attached.tag_id, Text)))
+        .where(
+            live_grants_to(holders),
+            grants.c.object_type == ObjectType.TAG.value,
+            grants.c.privilege == Privilege.REQUESTER.value,
+            attached.object_id == object_id,
+            attached.field_id.is_(None),
+        )
+    )
+    tag: UUID | None = (await connection.execute(found.order_by(grants.c.id).limit(1))).scalar_one_or_none()
+    return tag
 
 
 async def get(connection: AsyncConnection, id: UUID) -> AccessRequestRow | None:

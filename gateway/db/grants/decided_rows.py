@@ -246,6 +246,15 @@ async def granted_for_longer(
     return found
 
 
+def live_grants_to(holders: Holders) -> ColumnElement[bool]:
+    """Return the condition for the live grants to these principals."""
+    held = or_(
+        and_(grants.c.principal_type == PrincipalType.USER.value, grants.c.principal_id == holders.user),
+        and_(grants.c.principal_type == PrincipalType.ROLE.value, grants.c.principal_id.in_(holders.roles)),
+    )
+    return and_(held, or_(grants.c.expires_at.is_(None), grants.c.expires_at > NOW))
+
+
 def _scopes(selection: Selection) -> Select[Any]:
     """Return a statement for the objects with a grant that can let the user decide: types, ids and warehouses.
 
@@ -256,17 +265,11 @@ def _scopes(selection: Selection) -> Select[Any]:
         nowhere = cast(null(), Uuid).label("uuid"), cast(null(), Uuid).label("warehouse_id")
         return select(*everything, *nowhere)
     type, id = grants.c.object_type, grants.c.object_id
-    holders = selection.holders
-    held = or_(
-        and_(grants.c.principal_type == PrincipalType.USER.value, grants.c.principal_id == holders.user),
-        and_(grants.c.principal_type == PrincipalType.ROLE.value, grants.c.principal_id.in_(holders.roles)),
-    )
-    live = or_(grants.c.expires_at.is_(None), grants.c.expires_at > NOW)
     uuid = case((type.in_((ObjectType.WAREHOUSE.value, ObjectType.NAMESPACE.value)), cast(id, Uuid)))
     warehouse = func.coalesce(namespaces.c.warehouse_id, uuid)
     return (
         select(type.label("type"), id.label("id"), uuid.label("uuid"), warehouse.label("warehouse_id"))
         .select_from(grants.outerjoin(namespaces, namespaces.c.id == uuid))
-        .where(held, live, tuple_(type, grants.c.privilege).in_(sorted(selection.deciding)))
+        .where(live_grants_to(selection.holders), tuple_(type, grants.c.privilege).in_(sorted(selection.deciding)))
         .distinct()
     )

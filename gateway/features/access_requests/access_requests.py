@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
+from gateway.access.door.list_visibility import holders_of
 from gateway.access.door.permit import Permit
 from gateway.access.management_errors import (
     AccessReminderTooEarly,
@@ -16,7 +17,7 @@ from gateway.access.management_errors import (
     TooManyAccessRequests,
 )
 from gateway.access.nouns.authz_errors import access_request_not_found
-from gateway.access.nouns.cards import ACTIONS
+from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
@@ -30,8 +31,10 @@ from gateway.access.operations.access_requests import (
     RemindOfAccessRequest,
     WithdrawAccessRequest,
 )
+from gateway.db.engine.database import Connection
 from gateway.db.grants import access_requests
 from gateway.db.grants.access_requests import AccessRequestRow
+from gateway.db.grants.decided_rows import NewRow
 from gateway.db.policies import tag_attachments
 from gateway.features.access_requests.decided import DecidedLists, new_row
 from gateway.features.access_requests.deciders import Deciders, access_request_answer
@@ -53,22 +56,30 @@ class AccessRequests(UseCases):
     async def find_tag(self, permit: Permit[FindRequestableTag]) -> TagRef | None:
         """Return a tag on the object by which the caller may request access to it; None if there is none.
 
-        The answer for an absent object takes the same reads and checks as that for an object without a tag.
+        A caller that sees the object, or may request access to it directly, needs no tag. For other callers an absent
+        object takes the same reads and checks as an object with any number of tags.
         """
-        if Can.REQUEST_ACCESS not in ACTIONS[permit.operation.on.type]:
+        on = permit.operation.on
+        if Can.REQUEST_ACCESS not in ACTIONS[on.type]:
             return None
-        on = permit.resolution.get(permit.operation.on)
+        checks = self._door.hypothetical_checks
+        resolution = await checks.resolve(permit, [on])
+        direct = [(VISIBLE_BY[on.type], on), (Can.REQUEST_ACCESS, on)]
+        if any(await checks.holds(permit, direct, resolution=resolution)):
+            return None
+        row, holders = resolution.get(on), holders_of(permit.actor, resolution)
         async with self._database.read() as connection:
-            attached = await tag_attachments.of_objects(connection, [_NO_ID if on is None else UUID(on.key.id)])
-        tags = [each.tag_id for each in attached] or [_NO_ID]
-        keys = [ObjectKey(ObjectType.TAG, str(each)) for each in tags]
-        requestable = await self._door.visible(permit, Can.REQUEST_ACCESS, keys)
-        return next((TagRef(each) for each, yes in zip(tags, requestable, strict=True) if yes), None)
+            id = _NO_ID if row is None else UUID(row.key.id)
+            tag = await access_requests.tag_to_request_by(connection, id, holders)
+        key = ObjectKey(ObjectType.TAG, str(tag or _NO_ID))
+        (requestable,) = await self._door.visible(permit, Can.REQUEST_ACCESS, [key])
+        return TagRef(tag) if tag is not None and requestable else None
 
     async def create(self, permit: Permit[CreateAccessRequest]) -> AccessRequest:
         """Record a pending request.
 
         Raises AccessRequestInvalid for a duration that is too long, AccessRequestAlreadyOpen and TooManyAccessRequests.
+        Raises the error for an absent object if the tag that allows the request was detached meanwhile.
         """
         operation, request = permit.operation, permit.operation.request
         duration = request.duration_seconds or self._rules.default_duration
@@ -79,6 +90,7 @@ class AccessRequests(UseCases):
         new = new_row(permit, operation.on, operation.privileges, request.reason)
         permit.pending_audit.add_details(access_request_id=str(new.id))
         async with self._database.change(permit) as connection:
+            await _require_attached(connection, permit, new)
             self._refuse_more(await access_requests.open_requests(connection, new.principal, new.on, new.privileges))
             await access_requests.record(connection, new, duration=duration, lifetime=self._rules.lifetime)
             made = await access_requests.get(connection, new.id)
@@ -149,6 +161,21 @@ class AccessRequests(UseCases):
 def not_pending(row: AccessRequestRow) -> AccessRequestNotOpen:
     """Return the error for a change of a request that is no longer pending."""
     return AccessRequestNotOpen(f"Access request {row.id} is {row.status}. It is not pending.")
+
+
+async def _require_attached(connection: Connection, permit: Permit[CreateAccessRequest], new: NewRow) -> None:
+    """Raise the error for an absent object if only a tag allows the request, and the object does not have it.
+
+    The attachment is locked, so that the tag stays on the object until the request is recorded.
+    """
+    operation, warehouse = permit.operation, new.warehouse_id
+    if operation.by_tag is None or permit.holds(VISIBLE_BY[operation.on.type], operation.on):
+        return
+    if warehouse is not None:
+        target = tag_attachments.Target(new.on.type.value, UUID(new.on.id), warehouse)
+        if await tag_attachments.held(connection, operation.by_tag.tag_id, target) is not None:
+            return
+    raise operation.hidden(operation.on)
 
 
 def _own(row: AccessRequestRow | None, user: str, id: UUID) -> AccessRequestRow:
