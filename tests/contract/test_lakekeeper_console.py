@@ -171,7 +171,7 @@ def test_grants_on_a_tag_and_its_actions_have_the_names_of_the_console(world: Wo
     own = {each["action"] for each in world.carol.get(f"{path}/actions").json()["allowed-actions"]}
     assert own == {"read", "apply"}, "who may apply a tag sees its own actions without the right to read grants"
     granting = world.admin.get(f"{MANAGEMENT}/permissions/tag/{tag}/authorizer-actions").json()["allowed-actions"]
-    assert granting == ["change_ownership", "grant_apply", "grant_remove", "read_assignments"]
+    assert granting == ["change_ownership", "grant_apply", "grant_remove", "grant_requester", "read_assignments"]
     assert world.admin.delete(path).status_code == 204
 
 
