@@ -88,7 +88,8 @@ def test_a_guardrail_about_the_object_decides_a_request_by_tag(
     bob, _ = _by_tag(world, table)
     if sees:
         world.grant("describe", bob, "table", table.uuid)
-    with guarded_gateway.guarded(_FREEZE.replace("NAME", table.name)), _at(guarded_gateway, bob) as beside:
+    rule = _FREEZE.replace("NAME", table.name).replace("}\n", '\tquestion.operation == "create_access_request"\n}\n')
+    with guarded_gateway.guarded(rule), _at(guarded_gateway, bob) as beside:
         refused = send_until_decided(lambda: ask(beside, on_table(world, table)))
     assert refused.status_code == 403, refused.text
     assert "freeze: The table is frozen." in error_of(refused)["message"]
