@@ -134,7 +134,11 @@ def test_members_of_a_one_table_role_get_identical_responses(ground: Ground) -> 
     path = f"/management/v1/permissions/warehouse/{ground.ids[str(imagined.WAREHOUSE_ID)]}/table/{table}/assignments"
     entry = {"type": "select", "role": ground.role["id"]}
     assert world.admin.post(path, {"writes": [entry]}).status_code == 204
-    requested = [each for each in _TRIED if not each.operation.changes()]
+    # A tag is found in order to make a request, which this example then makes.
+    making = ("FindRequestableTag",)
+    requested = [
+        each for each in _TRIED if not each.operation.changes() and type(each.operation).__name__ not in making
+    ]
     different, seen = {}, 0
     try:
         for example in requested:
