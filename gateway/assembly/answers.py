@@ -55,4 +55,5 @@ def answer_engines(
         confirmations=Confirmations(fga),
         trace=opa.trace,
         refuses=partial(authorizers.refuses, aware),
+        authorizers=tuple(each.name for each in authorizers.opened),
     )

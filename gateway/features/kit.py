@@ -55,7 +55,7 @@ class AnswerEngines:
     """The engines behind answers to questions about access. None of them uses a cache of decisions.
 
     `trace` is that of `gateway.opa.decider.OpaDecider`. `refuses` returns True if OpenFGA allows a question and an
-    additional authorizer refuses it.
+    additional authorizer refuses it. `authorizers` are the names of the additional authorizers.
     """
 
     decisions: HypotheticalChecks
@@ -63,6 +63,7 @@ class AnswerEngines:
     confirmations: Confirmations
     trace: Callable[[PolicyRequest], Awaitable[tuple[PolicyAnswers, PolicyTrace]]]
     refuses: Callable[[Actor, Question, datetime], Awaitable[bool]]
+    authorizers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

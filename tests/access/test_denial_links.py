@@ -8,8 +8,9 @@ from unittest.mock import patch
 
 import pytest
 
-from gateway.access.nouns.cards import VISIBLE_BY
+from gateway.access.nouns.cards import EXPLAINABLE, VISIBLE_BY
 from gateway.access.operations.tables import DropTable
+from gateway.features.grants import check_requests
 from tests.support.door.app import Running, running
 from tests.support.door.examples import EXAMPLES
 
@@ -44,6 +45,10 @@ async def test_headers_of_the_request_do_not_choose_the_server(headers: dict[str
     async with running() as app:
         assert await _refusal(app, None, **headers) == "/ui"
         assert await _refusal(app, "https://lake.example", **headers) == "https://lake.example/ui"
+
+
+def test_a_denial_leads_to_an_explanation_on_each_type_of_object_that_checks_can_be_about() -> None:
+    assert {each.replace("-", "_") for each in check_requests._REFS} - {"tabular"} == EXPLAINABLE
 
 
 async def test_a_slash_at_the_end_of_the_address_is_not_doubled() -> None:

@@ -65,6 +65,17 @@ def test_approver_can_give_fewer_privileges_for_a_shorter_time(world: World, tab
     assert bob.get(f"{table.path}/credentials").status_code == 200
 
 
+def test_a_privilege_that_no_longer_exists_is_named_and_not_approved(world: World, table: Table) -> None:
+    bob = _describer(world, table)
+    id = asked(bob, on_table(world, table))
+    world.sql("update access_requests set privileges = '{select,former}' where id = $1::text::uuid", id)
+    for body in ({}, {"privileges": ["former"]}):
+        refused = decide(world.admin, id, "approve", body)
+        assert (refused.status_code, error_of(refused)["type"]) == (400, "AccessRequestInvalid")
+        assert error_of(refused)["message"].startswith("former can no longer be granted on this table. ")
+    assert decide(world.admin, id, "approve", {"privileges": ["select"]}).status_code == 204
+
+
 def test_a_repair_of_several_grants_on_an_object_is_one_request(world: World, table: Table) -> None:
     bob = _describer(world, table)
     repairs = explain(bob, of_table(world, table.uuid, "move"))["relationships"]["repairs"]

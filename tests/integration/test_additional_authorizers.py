@@ -84,6 +84,12 @@ def test_an_authorizer_of_a_package_refuses_what_openfga_allows(narrowed: Narrow
     assert (found["decision"], found["blocked-by"]) == ("denied", ["authorizer"])
     assert found["summary"].endswith(": an additional authorizer refuses it.")
     assert found["relationships"]["witnesses"], "the grants give the right"
+    about = {"action": "drop", "object": {"table": {"warehouse-id": narrowed.world.warehouse, "table-id": row["id"]}}}
+    for question in ("who-can", "what-can"):
+        listed = admin.post(f"/management/v1/access/{question}", about)
+        assert listed.json()["authorizers-not-asked"] == ["rows", "freeze"], listed.text
+        plain = narrowed.world.admin.post(f"/management/v1/access/{question}", about)
+        assert "authorizers-not-asked" not in plain.json(), plain.text
     denial = admin.get(f"/management/v1/access/denials/{error_of(refused)['message'].rpartition('denial=')[2]}")
     assert denial.json()["explanation"]["blocked-by"] == ["authorizer"], denial.text
     frozen.unlink()

@@ -92,7 +92,9 @@ def test_a_guardrail_about_the_object_decides_a_request_by_tag(
     with guarded_gateway.guarded(rule), _at(guarded_gateway, bob) as beside:
         refused = send_until_decided(lambda: ask(beside, on_table(world, table)))
     assert refused.status_code == 403, refused.text
-    assert "freeze: The table is frozen." in error_of(refused)["message"]
+    message = error_of(refused)["message"]
+    assert "freeze: The table is frozen." in message
+    assert ("?denial=" in message) is sees, "nothing explains a decision on a tag"
     assert ask(bob, on_table(world, table)).status_code == 201
 
 

@@ -16,6 +16,7 @@ from gateway.access.nouns.authz_errors import (
     unenforceable,
     user_deactivated,
 )
+from gateway.access.nouns.cards import EXPLAINABLE
 from gateway.access.operation import Operation
 from gateway.iceberg.errors import CatalogError
 
@@ -25,11 +26,13 @@ def refusal_of(
 ) -> CatalogError:
     """Return the error for a refused decision. It names an object only to callers that may see it.
 
-    A caller that sees the object gets the id of the audit record as the id of the denial. Below a view that is read
-    with its owner's rights, the refused principal is the owner, so the caller gets none.
+    A caller that sees the object gets the id of the audit record as the id of the denial, if the decision can be
+    explained. Below a view that is read with its owner's rights, the refused principal is the owner, so the caller gets
+    none.
     """
     refusal = _refusal_of(context, operation, decision)
-    if decision.outcome is Outcome.FORBIDDEN and decision.refused is not None and context.actor.asked_by is None:
+    explained = decision.refused is not None and decision.refused.on.type in EXPLAINABLE
+    if decision.outcome is Outcome.FORBIDDEN and explained and context.actor.asked_by is None:
         refusal.denial_id = None if record_id is None else str(record_id)
     return refusal
 

@@ -66,6 +66,9 @@ def _above(type: ObjectType) -> frozenset[ObjectType]:
     return frozenset(parents).union(*map(_above, parents))
 
 
+#: Types of objects on which a decision can be explained.
+EXPLAINABLE: Final = frozenset(CARDS) - {ObjectType.COLUMN, ObjectType.USER, ObjectType.TAG, ObjectType.DATA_POLICY}
+
 #: The level of each type in the hierarchy: the number of types above it.
 LEVELS: Final[Mapping[ObjectType, int]] = {type: len(_above(type)) for type in CARDS}
 

@@ -225,6 +225,7 @@ class AccessAnswer(Answer, frozen=True, omit_defaults=True, kw_only=True):
     false, because only a token states the roles that a user has by groups. `circumstances-known` is false, because no
     request is sent: guardrails that read circumstances can decide otherwise. In an answer about a past moment, `as-of`
     is that moment, and `not-kept` names what has no history: the answer is by relationships only.
+    `authorizers-not-asked` names the additional authorizers, which can refuse each right of the answer.
     """
 
     as_of: datetime
@@ -236,6 +237,7 @@ class AccessAnswer(Answer, frozen=True, omit_defaults=True, kw_only=True):
     circumstances_known: bool
     next_page_token: str | None = None
     not_kept: list[NotKept] = []
+    authorizers_not_asked: list[str] = []
 
 
 class WhoCanAnswer(AccessAnswer, frozen=True, kw_only=True):

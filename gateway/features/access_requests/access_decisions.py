@@ -55,7 +55,7 @@ class AccessDecisions(UseCases):
         """Find the request. Return the operation that approves it, which the door decides next.
 
         Raises AccessRequestNotFound, OwnAccessRequestForbidden, and AccessRequestInvalid for an approval of more than
-        was requested.
+        was requested, or of a privilege that can no longer be granted.
         """
         request = permit.operation.request
         row = await self._of_another(permit)
@@ -66,10 +66,15 @@ class AccessDecisions(UseCases):
                 f"An approval can give {', '.join(row.privileges)} for {row.duration} s, as requested, or less. A "
                 "longer access needs a new request."
             )
+        known = privileges_of(row)
+        unknown = sorted(set(chosen) - set(known))
+        if unknown:
+            raise AccessRequestInvalid(
+                f"{', '.join(unknown)} can no longer be granted on this {row.on.type}. Approve other `privileges` of "
+                "the request, or deny it. Its requester can withdraw it."
+            )
         ends = permit.resolution.now + timedelta(seconds=min(duration, self._rules.longest_duration))
-        writes = tuple(
-            Assignment(each, user_of(row), row.grant_reason, ends) for each in privileges_of(row) if each in chosen
-        )
+        writes = tuple(Assignment(each, user_of(row), row.grant_reason, ends) for each in known if each in chosen)
         found = _found(row)
         return ApproveAccessRequest(found, change_for(found, writes=writes), request)
 

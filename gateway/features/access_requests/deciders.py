@@ -8,6 +8,7 @@ from uuid import UUID
 
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import access_request_not_found
+from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.relations import Can
 from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestStatus
@@ -87,8 +88,8 @@ def access_request_answer(row: AccessRequestRow, opens: list[Opening] | None = N
 
 
 def privileges_of(row: AccessRequestRow) -> tuple[Privilege, ...]:
-    """Return the requested privileges. Those that another version of the gateway recorded are left out."""
-    return tuple(Privilege(each) for each in row.privileges if each in set(Privilege))
+    """Return the requested privileges. Those that the object's type does not have any more are left out."""
+    return tuple(Privilege(each) for each in row.privileges if each in GRANTABLE[row.on.type])
 
 
 def _by_relation(rows: Sequence[AccessRequestRow]) -> dict[Can, list[int]]:

@@ -110,6 +110,7 @@ class WhatCanLists(Confirming):
             circumstances_known=False,
             next_page_token=token,
             not_kept=[] if operation.at is None else list(NOT_KEPT),
+            authorizers_not_asked=list(self._answer_engines.authorizers),
         )
         objects = [each.key for each in page]
         ask = None if operation.at is None else self._past(permit, listing, model)

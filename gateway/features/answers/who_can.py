@@ -6,6 +6,7 @@ The rows are computed from the recorded grants, and OpenFGA confirms them before
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import compress
 from typing import Final
@@ -72,7 +73,7 @@ class WhoCanLists(Confirming):
             rows = await limited(permit, self._answer_engines.decisions, page, rows)
         if operation.page_token is None and operation.expand is None and asked.profiles.holds(frozenset()):
             rows.insert(0, WhoCanRow(principal=principal_answer(_EVERYONE.type, _EVERYONE.id), reason=[]))
-        answer = _answer(permit, moment, model, rows, token)
+        answer = _answer(permit, moment, model, rows, token, self._answer_engines.authorizers)
         if operation.at is not None:
             return answer, self._past(permit, listing, model)
         checks = listing.checks()
@@ -174,7 +175,12 @@ def _place(token: str) -> tuple[str, str]:
 
 
 def _answer(
-    permit: Permit[WhoCan], moment: Moment, model: ActiveModel, rows: list[WhoCanRow], token: str | None
+    permit: Permit[WhoCan],
+    moment: Moment,
+    model: ActiveModel,
+    rows: list[WhoCanRow],
+    token: str | None,
+    authorizers: Sequence[str],
 ) -> WhoCanAnswer:
     warehouse = warehouse_of(permit.resolution.get(permit.operation.on))
     return WhoCanAnswer(
@@ -188,4 +194,5 @@ def _answer(
         circumstances_known=False,
         next_page_token=token,
         not_kept=[] if permit.operation.at is None else list(NOT_KEPT),
+        authorizers_not_asked=list(authorizers),
     )
