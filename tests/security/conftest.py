@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.contract.conftest import ns, people, stack, table, world
+from tests.support.stack.policy_gateway import guarded_gateway
 
-__all__ = ["ns", "people", "stack", "table", "world"]
+__all__ = ["guarded_gateway", "ns", "people", "stack", "table", "world"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from tests.support.stack.break_glass import audited, change, holder, on_table, start, started
-from tests.support.stack.policy_gateway import PolicyGateway, policy_gateway
+from tests.support.stack.policy_gateway import PolicyGateway
 from tests.support.stack.world import Person, Table, World, error_of, send_until_decided
 
 pytestmark = pytest.mark.servers
@@ -24,12 +24,6 @@ _FREEZE = (
     "\tquestion.operation in OPERATIONS\n"
     "}\n"
 )
-
-
-@pytest.fixture(scope="module")
-def guarded_gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolicyGateway]:
-    with policy_gateway(world, tmp_path_factory.mktemp("guardrails")) as running:
-        yield running
 
 
 @pytest.fixture

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from tests.support.stack.policy_gateway import PolicyGateway, policy_gateway
+from tests.support.stack.policy_gateway import PolicyGateway
 from tests.support.stack.views import create as create_view
 from tests.support.stack.world import Table, World, error_of, send_until_decided
 
@@ -46,12 +45,6 @@ _TIME = _DENIALS.replace("false", "time.parse_rfc3339_ns(input.actor.id) > 0")
 
 
 @pytest.fixture(scope="module")
-def fixture_gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolicyGateway]:
-    with policy_gateway(world, tmp_path_factory.mktemp("guardrails")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def table(world: World) -> Table:
     return world.table(world.namespace())
 
@@ -59,43 +52,43 @@ def table(world: World) -> Table:
 @pytest.mark.threat("LG-DEC-30")
 @pytest.mark.parametrize("name", DENIED)
 def test_an_invalid_guardrail_denies_and_names_its_package(
-    fixture_gateway: PolicyGateway, table: Table, name: str
+    guarded_gateway: PolicyGateway, table: Table, name: str
 ) -> None:
-    with fixture_gateway.guarded(DENIED[name]):
-        answer = send_until_decided(lambda: fixture_gateway.admin.get(table.path))
+    with guarded_gateway.guarded(DENIED[name]):
+        answer = send_until_decided(lambda: guarded_gateway.admin.get(table.path))
     assert answer.status_code == 403, answer.text
     assert "gateway.guardrails.mine is invalid" in error_of(answer)["message"]
 
 
 @pytest.mark.threat("LG-DEC-30")
 def test_an_invalid_inner_test_of_a_row_filter_denies_and_names_the_fault(
-    fixture_gateway: PolicyGateway, table: Table
+    guarded_gateway: PolicyGateway, table: Table
 ) -> None:
     """The schema of guardrails describes the outermost test only, so OPA accepts this output."""
     entry = '{"row_filters": [{"type": "and", "operands": [{"type": "matches"}]}]}'
-    with fixture_gateway.guarded(_OBLIGATIONS.replace("ENTRY", entry)):
-        answer = send_until_decided(lambda: fixture_gateway.admin.get(table.path))
+    with guarded_gateway.guarded(_OBLIGATIONS.replace("ENTRY", entry)):
+        answer = send_until_decided(lambda: guarded_gateway.admin.get(table.path))
     assert answer.status_code == 403, answer.text
     assert "guardrail_invalid" in error_of(answer)["message"]
     assert "matches" in error_of(answer)["message"]
 
 
 @pytest.mark.threat("LG-DEC-30")
-def test_builtin_function_error_denies(fixture_gateway: PolicyGateway, table: Table) -> None:
-    with fixture_gateway.guarded(_TIME):
-        answer = fixture_gateway.admin.get(table.path)
+def test_builtin_function_error_denies(guarded_gateway: PolicyGateway, table: Table) -> None:
+    with guarded_gateway.guarded(_TIME):
+        answer = guarded_gateway.admin.get(table.path)
     assert answer.status_code == 503, answer.text
 
 
-def test_a_valid_guardrail_allows_with_its_obligation(fixture_gateway: PolicyGateway, table: Table) -> None:
+def test_a_valid_guardrail_allows_with_its_obligation(guarded_gateway: PolicyGateway, table: Table) -> None:
     """Control: the gateway allows requests, so the refusals of the other tests have the named cause."""
     asking = {"X-Iceberg-Access-Delegation": "vended-credentials"}
-    with fixture_gateway.guarded(
+    with guarded_gateway.guarded(
         _OBLIGATIONS.replace("ENTRY", '{"no_vending": false, "hide_operations": ["drop_table"]}')
     ):
-        free = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
-    with fixture_gateway.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": true}')):
-        bound = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
+        free = send_until_decided(lambda: guarded_gateway.admin.get(table.path, headers=asking))
+    with guarded_gateway.guarded(_OBLIGATIONS.replace("ENTRY", '{"no_vending": true}')):
+        bound = send_until_decided(lambda: guarded_gateway.admin.get(table.path, headers=asking))
     assert free.status_code == bound.status_code == 200, (free.text, bound.text)
     assert free.json().get("storage-credentials")
     assert not bound.json().get("storage-credentials")
@@ -114,7 +107,7 @@ UNENFORCED = {
 @pytest.mark.threat("LG-DEC-30")
 @pytest.mark.parametrize("name", UNENFORCED)
 def test_obligation_without_an_enforcer_denies_all_reads(
-    world: World, fixture_gateway: PolicyGateway, name: str
+    world: World, guarded_gateway: PolicyGateway, name: str
 ) -> None:
     """Without an enforcer, a row filter or mask closes every path to the data. The audit records the obligation."""
     table, asking = world.table(world.namespace()), {"X-Iceberg-Access-Delegation": "vended-credentials"}
@@ -122,18 +115,18 @@ def test_obligation_without_an_enforcer_denies_all_reads(
     commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     view = create_view(world, table.namespace)["path"]
     sign = {"region": world.ready.s3.region, "method": "GET", "uri": "x", "headers": {}}
-    with fixture_gateway.guarded(_OF_TABLES.replace("ENTRY", UNENFORCED[name])):
-        load = send_until_decided(lambda: fixture_gateway.admin.get(table.path, headers=asking))
+    with guarded_gateway.guarded(_OF_TABLES.replace("ENTRY", UNENFORCED[name])):
+        load = send_until_decided(lambda: guarded_gateway.admin.get(table.path, headers=asking))
         refused = {
             "load": load,
-            "load without keys": fixture_gateway.admin.get(table.path),
-            "vend": fixture_gateway.admin.get(f"{table.path}/credentials"),
-            "sign": fixture_gateway.admin.post(f"{table.path}/sign", sign),
-            "commit": fixture_gateway.admin.post(table.path, commit),
-            "load of a view": fixture_gateway.admin.get(view),
+            "load without keys": guarded_gateway.admin.get(table.path),
+            "vend": guarded_gateway.admin.get(f"{table.path}/credentials"),
+            "sign": guarded_gateway.admin.post(f"{table.path}/sign", sign),
+            "commit": guarded_gateway.admin.post(table.path, commit),
+            "load of a view": guarded_gateway.admin.get(view),
         }
-        checked = fixture_gateway.admin.post("/management/v1/action/batch-check", {"checks": [read]})
-        drop = fixture_gateway.admin.delete(f"{table.path}?purgeRequested=false")
+        checked = guarded_gateway.admin.post("/management/v1/action/batch-check", {"checks": [read]})
+        drop = guarded_gateway.admin.delete(f"{table.path}?purgeRequested=false")
     for location, answer in refused.items():
         assert answer.status_code == 403, (location, answer.text)
         expected = "no component enforces" if location == "load of a view" else "enforcer"

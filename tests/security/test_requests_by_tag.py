@@ -18,7 +18,7 @@ import pytest
 from gateway.access.door.engines import Engines
 from tests.support.rows.metered import metered
 from tests.support.stack.access_requests import REQUESTS, ask, on_table
-from tests.support.stack.policy_gateway import PolicyGateway, policy_gateway
+from tests.support.stack.policy_gateway import PolicyGateway
 from tests.support.stack.tags import attach, define, tags_path
 from tests.support.stack.world import Person, Table, World, error_of, send_until_decided
 
@@ -31,12 +31,6 @@ _FREEZE = (
     "\tquestion.resource.warehouse_id\n"
     "}\n"
 )
-
-
-@pytest.fixture(scope="module")
-def guarded_gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolicyGateway]:
-    with policy_gateway(world, tmp_path_factory.mktemp("guardrails")) as running:
-        yield running
 
 
 def _by_tag(world: World, table: Table) -> tuple[Person, str]:

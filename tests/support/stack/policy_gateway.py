@@ -13,6 +13,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import psutil
+import pytest
 
 from tests.support.rows.parts import free_port
 from tests.support.servers.toxic import second_gateway
@@ -77,3 +78,10 @@ def policy_gateway(world: World, folder: Path, **settings: str) -> Iterator[Poli
         admin = Person("admin", world.admin.id, world.admin.token, base)
         held.callback(admin.http.close)
         yield PolicyGateway(world, port, admin, policies)
+
+
+@pytest.fixture(scope="module")
+def guarded_gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PolicyGateway]:
+    """Yield a gateway whose guardrails the tests of one module replace."""
+    with policy_gateway(world, tmp_path_factory.mktemp("guardrails")) as running:
+        yield running
