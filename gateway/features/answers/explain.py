@@ -8,7 +8,7 @@ An answer on which the engines and the rows disagree is not given.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, auto
@@ -18,6 +18,8 @@ import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.decisions.hypothetical_evaluation import Circumstances, HypotheticalCheck, HypotheticalVerdict
+from gateway.access.decisions.policy import PolicyAnswers
+from gateway.access.dependency_errors import first_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import not_found
 from gateway.access.nouns.privileges import Privilege, granting
@@ -56,6 +58,7 @@ from gateway.fga.provenance import Witness, witnesses_of
 from gateway.fga.relationships import object_name, to_wire
 from gateway.fga.row_authorizer import principals_of
 from gateway.obligations.data_policies import BoundPolicy
+from gateway.opa.rule_hits import PolicyTrace
 
 #: The most grants of roles that are searched for a membership that would help.
 _ROLE_GRANTS: Final = 200
@@ -114,6 +117,17 @@ class Explanations(Confirming):
         return Subject(principal, actor, row.key, at)
 
     async def _explain(self, permit: Permit[Explaining], subject: Subject) -> Explanation:
+        try:
+            async with asyncio.TaskGroup() as group:
+                judging = group.create_task(self._verdict(permit, subject))
+                return await self._explained(permit, subject, judging, group.create_task(self._trace(judging)))
+        except ExceptionGroup as failed:
+            raise first_of(failed) from None
+
+    async def _verdict(
+        self, permit: Permit[Explaining], subject: Subject
+    ) -> tuple[HypotheticalVerdict, tuple[BoundPolicy, ...]]:
+        """Return (the decision of the engines, the data policies that guardrails bind to the table)."""
         check = permit.operation.check
         stated: dict[int, tuple[BoundPolicy, ...]] = {}
         (verdict,) = await self._answer_engines.decisions.verdicts(
@@ -122,6 +136,22 @@ class Explanations(Confirming):
             guardrails=stated if check.relation in CONCERNS_DATA else None,
             circumstances=_circumstances(permit.operation),
         )
+        return verdict, stated.get(0, ())
+
+    async def _trace(self, judging: Awaitable[tuple[HypotheticalVerdict, object]]) -> tuple[PolicyAnswers, PolicyTrace]:
+        """Return OPA's trace of the decision, once that is known."""
+        verdict, _ = await judging
+        with deciding():
+            return await self._answer_engines.trace(verdict.one_question())
+
+    async def _explained(
+        self,
+        permit: Permit[Explaining],
+        subject: Subject,
+        judging: Awaitable[tuple[HypotheticalVerdict, tuple[BoundPolicy, ...]]],
+        tracing: Awaitable[tuple[PolicyAnswers, PolicyTrace]],
+    ) -> Explanation:
+        check = permit.operation.check
         async with self._database.transaction() as connection:
             facts = await read_path_facts(
                 connection, principals_of(subject.actor), subject.key, now=permit.resolution.now
@@ -136,6 +166,8 @@ class Explanations(Confirming):
             found, more = await asyncio.to_thread(
                 witnesses_of, model.rules, world.tuples, world.user, now, relation, object_name(subject.key)
             )
+        verdict, stated = await judging
+        with deciding():
             refused = (
                 bool(found)
                 and not verdict.holds
@@ -147,14 +179,13 @@ class Explanations(Confirming):
             relationships = await self._witnesses(permit, subject, world, model.rules, found, more)
         else:
             relationships = await self._repairs(permit, subject, world, model.rules)
-        with deciding():
-            traced, trace = await self._answer_engines.trace(verdict.one_question())
+        traced, trace = await tracing
         if traced.decisions[0] != verdict.policy:
             raise subject.disagreement(world, "policies")
         server = ObjectKey(ObjectType.SERVER, str(self._server_id))
         reads_policies = server in await self._asker.having(permit, Can.READ_POLICIES, [server])
         policies = policies_answer(verdict, trace, check.facts, reads_policies=reads_policies)
-        data_policies, restriction = await self._data_policies(permit, subject, verdict, stated.get(0, ()))
+        data_policies, restriction = await self._data_policies(permit, subject, verdict, stated)
         names = await self._names(permit, [principal_key(subject.principal), subject.key])
         presenter = Presenter(world, names, frozenset({subject.key}))
         warehouse = warehouse_of(permit.resolution.get(check.on))
