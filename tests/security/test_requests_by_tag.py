@@ -89,6 +89,10 @@ def test_a_guardrail_about_the_object_decides_a_request_by_tag(
     message = error_of(refused)["message"]
     assert "freeze: The table is frozen." in message
     assert ("?denial=" in message) is sees, "nothing explains a decision on a tag"
+    if sees:
+        path = f"/management/v1/access/denials/{message.rpartition('denial=')[2]}"
+        assert bob.get(path).json()["reasons"] == ["freeze: The table is frozen."]
+        assert world.admin.get(path).json()["reasons"] == [], "only the refused caller received them"
     assert ask(bob, on_table(world, table)).status_code == 201
 
 

@@ -86,11 +86,14 @@ _DENIAL = "GET /management/v1/access/denials/{denial_id}"
 
 @dataclass(frozen=True)
 class RefusedRequest:
-    """A refused request: the id of its audit record, its time, and its operation."""
+    """A refused request: the id of its audit record, its time, its operation, and the guardrails' reasons for the
+    caller that received them.
+    """
 
     id: UUID
     at: datetime
     operation: str
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -321,9 +324,13 @@ class Explanation(Answer, frozen=True, omit_defaults=True):
 
 
 class Denial(Answer, frozen=True):
-    """Response of `GET /access/denials/{denial_id}`: a refused request, and the explanation of the decision now."""
+    """Response of `GET /access/denials/{denial_id}`: a refused request, and the explanation of the decision now.
+
+    `reasons` are those of guardrails in the error message, for the caller that received it.
+    """
 
     id: UUID
     at: datetime
     operation: str
     explanation: Explanation
+    reasons: list[str]

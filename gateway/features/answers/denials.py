@@ -69,7 +69,8 @@ def _found(record: AuditRecord, caller: Actor, roles: Collection[str]) -> Explai
     check = replace(check, principal=other_principal(principal, caller))
     assumed = record.actor.assumed_role
     is_own = assumed in roles and record.actor.id == caller.id and caller.assumed_role is None
-    return ExplainDenial(check, RefusedRequest(record.id, record.at, decision.operation), is_own)
+    reasons = decision.policy_reasons if record.actor.id == caller.id else ()
+    return ExplainDenial(check, RefusedRequest(record.id, record.at, decision.operation, reasons), is_own)
 
 
 def _principal(record: AuditRecord) -> Principal | None:

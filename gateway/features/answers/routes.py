@@ -65,7 +65,13 @@ async def read_denial(ctx: Ctx) -> Denial:
         raise
     explanation = await ctx.use(Explanations).explain(permit)
     refused = found.refused
-    return Denial(id=refused.id, at=refused.at, operation=refused.operation, explanation=explanation)
+    return Denial(
+        id=refused.id,
+        at=refused.at,
+        operation=refused.operation,
+        explanation=explanation,
+        reasons=list(refused.reasons),
+    )
 
 
 @serves(ExplainAccess, reads=(Body(ExplainRequest),))

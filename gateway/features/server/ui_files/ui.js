@@ -291,9 +291,11 @@ function requestsOf(explanation, repair, reason) {
 }
 
 async function tellDenial(id, me) {
-  const { explanation } = await read("/management/v1/access/denials/" + encodeURIComponent(id));
+  const { explanation, reasons } = await read("/management/v1/access/denials/" + encodeURIComponent(id));
+  const stated = new Set(explanation.policies.reasons.map((each) => each.code + ": " + each.message));
+  const earlier = reasons.filter((each) => !stated.has(each));
   at("denial-summary").textContent = explanation.summary;
-  at("denial-reasons").replaceChildren(...parts(explanation).map((each) => element("li", each)));
+  at("denial-reasons").replaceChildren(...[...earlier, ...parts(explanation)].map((each) => element("li", each)));
   // Only the refused user can request the access for itself; others see the reasons.
   const repairs = (explanation.relationships.repairs || []).filter((repair) =>
     repair.grants.every((each) => REQUESTABLE.has(each.object.type) && each.principal.type === "user" && each.principal.id === me.id),
