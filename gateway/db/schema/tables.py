@@ -117,6 +117,9 @@ Index(
     postgresql_where=LIVE,
 )
 
+# Counts of tables are read from the index alone.
+Index("tables_counted_idx", tables.c.namespace_id, tables.c.kind, postgresql_where=LIVE)
+
 #: The index has the collation C, which the comparison of schemas does not see (`first_schema.sql`).
 Index("tables_location_range_idx", tables.c.location_key)
 
