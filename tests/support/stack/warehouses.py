@@ -73,14 +73,14 @@ class Made:
         return f"{self.root}/namespaces/{namespace}/tables/{name}"
 
     def empty(self, world: World) -> None:
-        """Drop everything in the warehouse and wait until background work has ended."""
+        """Drop everything in the warehouse and wait until its tasks have ended."""
         listed: httpx.Response = world.admin.get(f"{self.root}/namespaces")
         for [name] in listed.json()["namespaces"]:
             space = f"{self.root}/namespaces/{name}"
             for table in world.admin.get(f"{space}/tables").json()["identifiers"]:
                 assert world.admin.delete(f"{space}/tables/{table['name']}").status_code == 204
             assert world.admin.delete(space).status_code == 204
-        world.quiet()
+        world.tasks_ended(self.id)
 
 
 def make(world: World, by: Person | None = None, *, headers: dict[str, str] | None = None, **more: Any) -> Made:

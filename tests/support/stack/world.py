@@ -468,23 +468,35 @@ class World:
             assert time.monotonic() < deadline, "the outbox was not delivered before the deadline"
             time.sleep(0.2)
 
-    def quiet(self) -> None:
-        """Wait until no background work is due: tasks of the next two seconds, and removal of expired keys and
-        grants. Purges that wait for engines to delete the files themselves begin now.
+    def tasks_ended(self, warehouse: str | None = None) -> None:
+        """Wait until no task of the next two seconds is left, in one warehouse or in all. Purges that wait for
+        engines to delete the files themselves begin now.
         """
+        of, values = ("", ()) if warehouse is None else (" and warehouse_id = $1::uuid", (warehouse,))
         self.sql(
             "update tasks set scheduled_for = now() where queue = 'tabular_purge' and status = 'scheduled' "
-            "and scheduled_for <= now() + interval '11 seconds' returning id"
+            f"and scheduled_for <= now() + interval '11 seconds'{of} returning id",
+            *values,
         )
-        busy = """
-            select (select count(*) from tasks
-                    where status in ('scheduled', 'running') and scheduled_for <= now() + interval '2 seconds')
-                 + (select count(*) from idempotency where expires_at < now())
-                 + (select count(*) from signing_keys where verifies_until <= now()) as n
+        due = f"""
+            select queue, status, attempt, interruptions, warehouse_id, heartbeat_at, last_error, now() from tasks
+            where status in ('scheduled', 'running') and scheduled_for <= now() + interval '2 seconds'{of}
         """
         deadline = time.monotonic() + 60
-        while self.sql(busy)[0]["n"]:
-            assert time.monotonic() < deadline, "the background work did not end before the deadline"
+        while left := self.sql(due, *values):
+            assert time.monotonic() < deadline, f"{len(left)} tasks did not end before the deadline: {left[:3]}"
+            time.sleep(0.2)
+
+    def quiet(self) -> None:
+        """Wait until no background work is due: tasks, and removal of expired keys and grants."""
+        self.tasks_ended()
+        expired = """
+            select (select count(*) from idempotency where expires_at < now()) as idempotency_keys,
+                   (select count(*) from signing_keys where verifies_until <= now()) as signing_keys
+        """
+        deadline = time.monotonic() + 60
+        while any((left := self.sql(expired)[0]).values()):
+            assert time.monotonic() < deadline, f"expired rows were not removed before the deadline: {left}"
             time.sleep(0.2)
         # Expired grants are removed about every ten seconds, unless a test blocks the removal.
         revocations_left = (
