@@ -7,6 +7,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -89,12 +90,20 @@ def quiet_settings(
 def trust() -> Trust:
     """Return the trusted certificate authorities. Unusable certificates end the command with a message."""
     from gateway.settings import certificate_sources
-    from gateway.tls import CertificatesUnusable, trusted
+    from gateway.tls import CertificatesUnusable
 
     try:
-        return trusted(*certificate_sources())
+        return _trusted(*certificate_sources())
     except CertificatesUnusable as unusable:
         raise click.ClickException(str(unusable)) from None
+
+
+@cache
+def _trusted(file: str | None, directory: str | None) -> Trust:
+    """Read the certificates once in a command: those of a system take a third of a second."""
+    from gateway.tls import trusted
+
+    return trusted(file, directory)
 
 
 def postgres_tls(settings: Settings) -> ssl.SSLContext | str:
