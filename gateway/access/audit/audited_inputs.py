@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from gateway.access.decisions.policy import ResourceNames
 from gateway.access.demand import Fact
 
 MAX_INPUT_BYTES: Final = 4_096
@@ -29,22 +30,13 @@ class CallerInputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     complete: bool = True
 
 
-class DecisionInputs(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class DecisionInputs(ResourceNames, frozen=True, kw_only=True, omit_defaults=True):
     """The first object of an operation beside its type and id, and the facts, as policies received them.
 
     `demands` has the index of an object in `resources` for each demanded relation, if one is not on the first object.
     `complete` is false if the inputs were left out.
     """
 
-    name: str | None = None
-    namespace: list[str] | None = None
-    namespace_ids: list[str] | None = None
-    former_names: list[list[str]] = []
-    former_namespaces: list[list[str]] = []
-    former_names_complete: bool = True
-    warehouse_id: str | None = None
-    warehouse: str | None = None
-    project_id: str | None = None
     facts: Mapping[str, Fact] = {}
     demands: tuple[tuple[str, int], ...] = ()
     complete: bool = True

@@ -40,19 +40,7 @@ def decision_inputs(question: PolicyQuestion, demands: tuple[Demand, ...]) -> De
     They are left out if they are too large, or if a fact looks like a secret.
     """
     about, facts = question.resource, question.facts
-    inputs = DecisionInputs(
-        name=about.name,
-        namespace=about.namespace,
-        namespace_ids=about.namespace_ids,
-        former_names=about.former_names,
-        former_namespaces=about.former_namespaces,
-        former_names_complete=about.former_names_complete,
-        warehouse_id=about.warehouse_id,
-        warehouse=about.warehouse,
-        project_id=about.project_id,
-        facts=facts,
-        demands=_demands(demands),
-    )
+    inputs = DecisionInputs(**about.names(), facts=facts, demands=_demands(demands))
     if len(_encode(inputs)) > MAX_INPUT_BYTES:
         return INPUTS_LEFT_OUT
     if facts and any(isinstance(each, str | tuple) for each in facts.values()):
@@ -112,18 +100,6 @@ def policy_question(decision: AuditedDecision, inputs: DecisionInputs) -> Policy
     about = decision.resources[0] if decision.resources else AuditedResource(type="server")
     return PolicyQuestion(
         operation=decision.operation,
-        resource=PolicyResource(
-            type=about.type,
-            id=about.id,
-            name=inputs.name,
-            namespace=inputs.namespace,
-            namespace_ids=inputs.namespace_ids,
-            former_names=inputs.former_names,
-            former_namespaces=inputs.former_namespaces,
-            former_names_complete=inputs.former_names_complete,
-            warehouse_id=inputs.warehouse_id,
-            warehouse=inputs.warehouse,
-            project_id=inputs.project_id,
-        ),
+        resource=PolicyResource(type=about.type, id=about.id, **inputs.names()),
         facts=inputs.facts,
     )

@@ -73,11 +73,8 @@ class PolicyContext(msgspec.Struct, frozen=True, kw_only=True):
         return cls(request_id=request_id, time=time, user_agent=user_agent, client_address=client_address)
 
 
-class PolicyResource(msgspec.Struct, frozen=True, kw_only=True):
-    """Describe the object: its type in the relationship model and the known names.
-
-    An unknown name or id is null. A guardrail that matches names treats null as a match, so that an object without a
-    name is never less guarded than one with a name.
+class ResourceNames(msgspec.Struct, frozen=True, kw_only=True):
+    """Describe an object by its known names, and by the objects above it. An unknown name or id is null.
 
     Names are not identities: a rename or a move changes them, and ids stay. `namespace_ids` has the id of each level of
     `namespace`. `former_names` are full names that it had, namespace levels first. `former_namespaces` are former names
@@ -85,8 +82,6 @@ class PolicyResource(msgspec.Struct, frozen=True, kw_only=True):
     `former_names_complete` there are more, which a guardrail treats like an unknown name.
     """
 
-    type: str
-    id: str | None = None
     name: str | None = None
     namespace: list[str] | None = None
     namespace_ids: list[str] | None = None
@@ -96,6 +91,21 @@ class PolicyResource(msgspec.Struct, frozen=True, kw_only=True):
     warehouse_id: str | None = None
     warehouse: str | None = None
     project_id: str | None = None
+
+    def names(self) -> dict[str, Any]:
+        """Return these fields by name, without those of a subclass."""
+        return {field: getattr(self, field) for field in ResourceNames.__struct_fields__}
+
+
+class PolicyResource(ResourceNames, frozen=True, kw_only=True):
+    """Describe the object: its type in the relationship model and the known names.
+
+    A guardrail that matches names treats null as a match, so that an object without a name is never less guarded than
+    one with a name.
+    """
+
+    type: str
+    id: str | None = None
 
 
 class Asserted(msgspec.Struct, frozen=True, kw_only=True):
