@@ -80,12 +80,23 @@ class HypotheticalChecks:
 
         For another actor than the caller, call it only if the operation was admitted to check other principals.
         """
-        if not objects:
+        return await self.related_each(permit, actor, [(relation, key) for key in objects], by)
+
+    async def related_each(
+        self,
+        permit: Permit[Operation],
+        actor: Actor,
+        pairs: Sequence[tuple[Can, ObjectKey]],
+        by: Sequence[str | None] = (),
+    ) -> list[bool]:
+        """Return `related` for each (relation, object), in order. All are asked at once."""
+        if not pairs:
             return []
         within = only_warehouse(permit.resolution)
-        hints = by or [None] * len(objects)
+        hints = by or [None] * len(pairs)
         questions = [
-            Question(relation, key, revision_of(key, within), hint) for key, hint in zip(objects, hints, strict=True)
+            Question(relation, key, revision_of(key, within), hint)
+            for (relation, key), hint in zip(pairs, hints, strict=True)
         ]
         try:
             return await self._engines.check(

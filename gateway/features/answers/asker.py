@@ -39,10 +39,9 @@ class Asker:
 
     async def visible(self, permit: Permit[Explaining], path: Collection[ObjectKey]) -> frozenset[ObjectKey]:
         """Return the objects of the path that the caller sees. Servers are no secret."""
-        found = frozenset(key for key in path if key.type not in VISIBLE_BY)
-        for relation in {VISIBLE_BY[key.type] for key in path if key.type in VISIBLE_BY}:
-            found |= await self.having(permit, relation, [key for key in path if VISIBLE_BY.get(key.type) is relation])
-        return found
+        asked = [(VISIBLE_BY[key.type], key) for key in path if key.type in VISIBLE_BY]
+        seen = compress(asked, await self._checks.related_each(permit, permit.actor, asked))
+        return frozenset(key for key in path if key.type not in VISIBLE_BY) | {key for _, key in seen}
 
     async def unreadable(
         self, permit: Permit[Explaining], world: World, facts: Iterable[HeldTuple]

@@ -60,6 +60,8 @@ from gateway.fga.row_authorizer import principals_of
 from gateway.obligations.data_policies import BoundPolicy
 from gateway.opa.rule_hits import PolicyTrace
 
+_Traced = tuple[PolicyAnswers, PolicyTrace, bool]
+
 #: The most grants of roles that are searched for a membership that would help.
 _ROLE_GRANTS: Final = 200
 
@@ -120,7 +122,7 @@ class Explanations(Confirming):
         try:
             async with asyncio.TaskGroup() as group:
                 judging = group.create_task(self._verdict(permit, subject))
-                return await self._explained(permit, subject, judging, group.create_task(self._trace(judging)))
+                return await self._explained(permit, subject, judging, group.create_task(self._trace(permit, judging)))
         except ExceptionGroup as failed:
             raise first_of(failed) from None
 
@@ -138,18 +140,22 @@ class Explanations(Confirming):
         )
         return verdict, stated.get(0, ())
 
-    async def _trace(self, judging: Awaitable[tuple[HypotheticalVerdict, object]]) -> tuple[PolicyAnswers, PolicyTrace]:
-        """Return OPA's trace of the decision, once that is known."""
+    async def _trace(
+        self, permit: Permit[Explaining], judging: Awaitable[tuple[HypotheticalVerdict, object]]
+    ) -> _Traced:
+        """Return OPA's trace of the decision, once that is known, and True if the caller may read policies."""
+        server = ObjectKey(ObjectType.SERVER, str(self._server_id))
+        reads = await self._asker.having(permit, Can.READ_POLICIES, [server])
         verdict, _ = await judging
         with deciding():
-            return await self._answer_engines.trace(verdict.one_question())
+            return (*await self._answer_engines.trace(verdict.one_question()), server in reads)
 
     async def _explained(
         self,
         permit: Permit[Explaining],
         subject: Subject,
         judging: Awaitable[tuple[HypotheticalVerdict, tuple[BoundPolicy, ...]]],
-        tracing: Awaitable[tuple[PolicyAnswers, PolicyTrace]],
+        tracing: Awaitable[_Traced],
     ) -> Explanation:
         check = permit.operation.check
         async with self._database.transaction() as connection:
@@ -176,18 +182,14 @@ class Explanations(Confirming):
         if bool(found) is not (verdict.holds or refused):
             raise subject.disagreement(world, "relationships")
         if found:
-            relationships = await self._witnesses(permit, subject, world, model.rules, found, more)
+            relationships, presenter = await self._witnesses(permit, subject, world, model.rules, found, more)
         else:
-            relationships = await self._repairs(permit, subject, world, model.rules)
-        traced, trace = await tracing
+            relationships, presenter = await self._repairs(permit, subject, world, model.rules)
+        traced, trace, reads_policies = await tracing
         if traced.decisions[0] != verdict.policy:
             raise subject.disagreement(world, "policies")
-        server = ObjectKey(ObjectType.SERVER, str(self._server_id))
-        reads_policies = server in await self._asker.having(permit, Can.READ_POLICIES, [server])
         policies = policies_answer(verdict, trace, check.facts, reads_policies=reads_policies)
         data_policies, restriction = await self._data_policies(permit, subject, verdict, stated)
-        names = await self._names(permit, [principal_key(subject.principal), subject.key])
-        presenter = Presenter(world, names, frozenset({subject.key}))
         warehouse = warehouse_of(permit.resolution.get(check.on))
         blocked = _blocked(verdict, restriction, by_authorizer=refused)
         answer = Explanation(
@@ -215,10 +217,12 @@ class Explanations(Confirming):
         rules: ModelRules,
         found: Sequence[Witness],
         more: bool,
-    ) -> RelationshipsAnswer:
-        """Return the witnesses that the caller may read, after OpenFGA confirmed each of them."""
+    ) -> tuple[RelationshipsAnswer, Presenter]:
+        """Return the confirmed witnesses that the caller may read, and how to present them."""
         relation = permit.operation.check.relation.value
-        unreadable = await self._asker.unreadable(permit, world, world.keys)
+        unreadable, visible = await asyncio.gather(
+            self._asker.unreadable(permit, world, world.keys), self._asker.visible(permit, world.facts.path)
+        )
         name = object_name(subject.key)
         with deciding():
             readable, more = await asyncio.to_thread(
@@ -240,24 +244,31 @@ class Explanations(Confirming):
         names = await self._names(
             permit, [*facts_keys(facts), *(key for key in world.facts.path), principal_key(subject.principal)]
         )
-        presenter = Presenter(world, names, await self._asker.visible(permit, world.facts.path) | {subject.key})
-        return RelationshipsAnswer(
+        presenter = Presenter(world, names, visible | {subject.key})
+        answer = RelationshipsAnswer(
             holds=True,
             relation=relation,
             witnesses=[presenter.witness(each) for each in readable],
             another_grant=not readable,
             more=more,
         )
+        return answer, presenter
 
     async def _repairs(
         self, permit: Permit[Explaining], subject: Subject, world: World, rules: ModelRules
-    ) -> RelationshipsAnswer:
-        """Return the minimal grants that would give the relation, after OpenFGA confirmed each set."""
+    ) -> tuple[RelationshipsAnswer, Presenter]:
+        """Return the minimal grants that would give the relation, after OpenFGA confirmed each set, and how to present
+        them.
+        """
         relation, now = permit.operation.check.relation.value, permit.resolution.now
-        visible = await self._asker.visible(permit, world.facts.path) | {subject.key}
-        audited = await self._asker.having(permit, Can.READ_ASSIGNMENTS, world.facts.path)
+        seen, audited, unreadable = await asyncio.gather(
+            self._asker.visible(permit, world.facts.path),
+            self._asker.having(permit, Can.READ_ASSIGNMENTS, world.facts.path),
+            self._asker.unreadable(permit, world, world.keys),
+        )
+        visible = seen | {subject.key}
         # A grant that the caller may not read counts as missing. Otherwise the repairs would show that it exists.
-        known = world.without(await self._asker.unreadable(permit, world, world.keys))
+        known = world.without(unreadable)
         async with self._database.transaction() as connection:
             grants = await role_grants(connection, audited, now=now, limit=_ROLE_GRANTS) if audited else {}
         roles = {key.subject.id for key in grants if isinstance(key.subject, Principal)}
@@ -274,22 +285,18 @@ class Explanations(Confirming):
             )
         if not all(confirmed):
             raise subject.disagreement(world, "repair")
-        return RelationshipsAnswer(
-            holds=False,
-            relation=relation,
-            repairs=await self._presented(permit, subject, world, repairs),
-            more=more,
-        )
+        presented, presenter = await self._presented(permit, subject, world, repairs)
+        return RelationshipsAnswer(holds=False, relation=relation, repairs=presented, more=more), presenter
 
     async def _presented(
         self, permit: Permit[Explaining], subject: Subject, world: World, repairs: Sequence[Repair]
-    ) -> list[RepairAnswer]:
+    ) -> tuple[list[RepairAnswer], Presenter]:
         keys = {key for repair in repairs for key in repair.grants}
         containers = {key.object for key in keys if key.object.type in CONTAINERS}
         seen_whole = await self._asker.having(permit, Can.LIST_EVERYTHING, containers)
         async with self._database.read() as connection:
             counts = await count_openings(connection, [key.object for key in keys], seen_whole)
-        names = await self._names(permit, [*facts_keys(keys), principal_key(subject.principal)])
+        names = await self._names(permit, [*facts_keys(keys), principal_key(subject.principal), subject.key])
         presenter = Presenter(world, names, frozenset(containers))
         answers = []
         for repair in repairs:
@@ -297,7 +304,7 @@ class Explanations(Confirming):
             opens = [opening for key in repair.grants for opening in counts.get(key.object, [])]
             grants = [_new_grant(presenter, key) for key in repair.grants]
             answers.append(RepairAnswer(grants=grants, opens=opens if known else None))
-        return answers
+        return answers, presenter
 
     async def _data_policies(
         self,

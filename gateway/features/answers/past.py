@@ -65,11 +65,12 @@ class PastExplanations(Explanations):
             )
         if held is not bool(found):
             raise subject.disagreement(world, "relationships")
-        relationships = RelationshipsAnswer(holds=False, relation=relation)
         if found:
-            relationships = await self._witnesses(permit, subject, world, model.rules, found, more)
-        names = await self._names(permit, [principal_key(subject.principal), subject.key])
-        presenter = Presenter(world, names, frozenset({subject.key}))
+            relationships, presenter = await self._witnesses(permit, subject, world, model.rules, found, more)
+        else:
+            relationships = RelationshipsAnswer(holds=False, relation=relation)
+            names = await self._names(permit, [principal_key(subject.principal), subject.key])
+            presenter = Presenter(world, names, frozenset({subject.key}))
         answer = Explanation(
             decision="allowed" if found else "denied",
             principal=presenter.party(principal_key(subject.principal)),
