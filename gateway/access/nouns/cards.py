@@ -67,7 +67,7 @@ def _above(type: ObjectType) -> frozenset[ObjectType]:
 
 
 #: Types of objects on which a decision can be explained.
-EXPLAINABLE: Final = frozenset(CARDS) - {ObjectType.COLUMN, ObjectType.USER, ObjectType.TAG, ObjectType.DATA_POLICY}
+EXPLAINABLE: Final = frozenset(CARDS) - {ObjectType.COLUMN, ObjectType.USER}
 
 #: The level of each type in the hierarchy: the number of types above it.
 LEVELS: Final[Mapping[ObjectType, int]] = {type: len(_above(type)) for type in CARDS}

@@ -60,12 +60,12 @@ class AccessRequestStatus(StrEnum):
 class AccessObject(StrictRequest, frozen=True, omit_defaults=True):
     """The object to which access is requested: its type, and its id.
 
-    A project and a warehouse are given by `project-id` and `warehouse-id`, a role by `role-id`. An object in a
+    A project, warehouse, role, tag and data policy are given by their id, such as `project-id`. An object in a
     warehouse also needs `warehouse-id`. Instead of its id, it can be given by `namespace` (a list of levels), and a
     table, view or generic table by `namespace` and `name`.
     """
 
-    type: Literal["project", "warehouse", "namespace", "table", "view", "generic-table", "role"]
+    type: Literal["project", "warehouse", "namespace", "table", "view", "generic-table", "role", "tag", "data-policy"]
     project_id: ProjectId | None = None
     warehouse_id: UUID | None = None
     namespace_id: UUID | None = None
@@ -73,6 +73,8 @@ class AccessObject(StrictRequest, frozen=True, omit_defaults=True):
     view_id: UUID | None = None
     generic_table_id: UUID | None = None
     role_id: UUID | None = None
+    tag_id: UUID | None = None
+    data_policy_id: UUID | None = None
     namespace: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=64)] | None = None
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=255)] | None = None
 

@@ -15,6 +15,9 @@ from gateway.db.engine.object_locations import joined_locations
 from gateway.db.pools.rows import fetch_all
 from gateway.db.schema.objects import IN_PROJECTS
 
+#: The types of objects on which a grant opens nothing else. A grant on a role or a data policy may open other objects.
+_WITHOUT_CONTENTS: Final = {*TABULARS, ObjectType.TAG}
+
 #: The types of objects whose contents can be counted.
 CONTAINERS: Final = frozenset({ObjectType.PROJECT, ObjectType.WAREHOUSE, ObjectType.NAMESPACE})
 
@@ -108,8 +111,10 @@ async def count_inside(
 async def count_openings(
     connection: AsyncConnection, objects: Iterable[ObjectKey], counted: Collection[ObjectKey]
 ) -> dict[ObjectKey, list[Opening]]:
-    """Return what grants on objects open too: nothing for tables and views, the contents for `counted` containers."""
-    found: dict[ObjectKey, list[Opening]] = {key: [] for key in objects if key.type in TABULARS}
+    """Return what grants on objects open too: nothing for tables, views and tags, the contents for `counted`
+    containers.
+    """
+    found: dict[ObjectKey, list[Opening]] = {key: [] for key in objects if key.type in _WITHOUT_CONTENTS}
     for container, inside in (await count_inside(connection, counted)).items():
         found[container] = [Opening(type=type, count=count) for type, count in inside.items()]
     return found

@@ -26,7 +26,6 @@ from gateway.access.nouns.refs import (
     WarehouseRef,
 )
 from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
-from gateway.access.nouns.role import RoleRef
 from gateway.access.operations.access_request_bodies import AccessObject
 from gateway.access.operations.deletion import kept
 from gateway.access.operations.grants import GrantedOn
@@ -35,7 +34,7 @@ from gateway.iceberg.identifiers import Namespace, TableIdentifier
 _TABULARS: Final[Mapping[str, type[Any]]] = {"table": Table, "view": View, "generic-table": GenericTable}
 
 _FORMS: Final = (
-    "A project is given by `project-id`, a warehouse by `warehouse-id`, a role by `role-id`. A namespace needs "
+    "A project, warehouse, role, tag or data policy is given by its id, such as `project-id`. A namespace needs "
     "`warehouse-id` and `namespace-id` or `namespace`. A table, view or generic table needs `warehouse-id` and its "
     "id, or `namespace` and `name`."
 )
@@ -46,11 +45,14 @@ def parse_object(given: AccessObject) -> Ref:
     present = {name for name in AccessObject.__struct_fields__ if name != "type" and getattr(given, name) is not None}
     own = f"{given.type.replace('-', '_')}_id"
     warehouse, tabular = given.warehouse_id, _TABULARS.get(given.type)
+    id: UUID | None = getattr(given, own)
     if present == {own}:
-        return _outside(given)
+        try:
+            return stored_ref(ObjectKey(ObjectType(given.type.replace("-", "_")), str(id)), None)
+        except LookupError:
+            raise _wrong(given) from None
     if warehouse is None:
         raise _wrong(given)
-    id: UUID | None = getattr(given, own)
     if id is not None and present == {"warehouse_id", own}:
         return NamespaceIdRef(id, warehouse) if tabular is None else TabularRef(tabular, warehouse, id)
     if given.namespace is None or present - {"name"} != {"warehouse_id", "namespace"}:
@@ -60,17 +62,6 @@ def parse_object(given: AccessObject) -> Ref:
             return NamespaceRef(warehouse, namespace)
         case type(), str() as name, namespace:
             return TabularRef(tabular, warehouse, TableIdentifier(namespace, name))
-    raise _wrong(given)
-
-
-def _outside(given: AccessObject) -> Ref:
-    """Return the reference to an object that its own id names alone."""
-    if given.type == "project" and given.project_id is not None:
-        return ProjectRef(given.project_id)
-    if given.type == "role" and given.role_id is not None:
-        return RoleRef(given.role_id)
-    if given.type == "warehouse" and given.warehouse_id is not None:
-        return WarehouseRef(given.warehouse_id)
     raise _wrong(given)
 
 

@@ -13,6 +13,7 @@ from gateway.access.actor import Actor, ActorKind
 from gateway.access.audit.audit_record import AuditedRefusal, AuditRecord
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import denial_not_found
+from gateway.access.nouns.cards import IN_A_WAREHOUSE
 from gateway.access.nouns.refs import ObjectType
 from gateway.access.operations.answers import ExplainDenial, ReadDenial, RefusedRequest
 from gateway.access.operations.checks import CheckRequest
@@ -65,7 +66,7 @@ def _found(record: AuditRecord, caller: Actor, roles: Collection[str]) -> Explai
     try:
         check = parse_check(asked, caller=caller, default_project_id=None).check
     except BadRequestException:
-        return None  # an object whose rights cannot be checked, such as a tag
+        return None  # an object whose rights cannot be checked, such as a column
     check = replace(check, principal=other_principal(principal, caller))
     assumed = record.actor.assumed_role
     is_own = assumed in roles and record.actor.id == caller.id and caller.assumed_role is None
@@ -87,5 +88,5 @@ def _operation_on(refused: AuditedRefusal, warehouse_id: str | None) -> dict[str
     action = {"action": refused.relation}
     if refused.type == ObjectType.SERVER:
         return {kind: action}
-    within = {} if warehouse_id is None or refused.type == ObjectType.WAREHOUSE else {"warehouse-id": warehouse_id}
+    within = {"warehouse-id": warehouse_id} if ObjectType(refused.type) in IN_A_WAREHOUSE and warehouse_id else {}
     return {kind: {**action, **within, f"{kind}-id": refused.id}}

@@ -322,6 +322,14 @@ def _role(fields: dict[str, Any], default: str | None) -> Ref:
     return RoleRef(UUID(fields.pop("role-id")))
 
 
+def _tag(fields: dict[str, Any], default: str | None) -> Ref:
+    return TagRef(UUID(fields.pop("tag-id")))
+
+
+def _data_policy(fields: dict[str, Any], default: str | None) -> Ref:
+    return DataPolicyRef(UUID(fields.pop("data-policy-id")))
+
+
 #: A table or a view by name, whichever exists. An extension of this server for engines that filter lists of names.
 _TABULAR = "tabular"
 
@@ -335,11 +343,9 @@ _REFS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {
     "generic-table": _generic_table,
     _TABULAR: _tabular,
     "role": _role,
+    "tag": _tag,
+    "data-policy": _data_policy,
 }
 
-#: The objects of answers about access: those of checks by one name, and tags and data policies.
-_OBJECTS: dict[str, Callable[[dict[str, Any], str | None], Ref]] = {
-    **{kind: read for kind, read in _REFS.items() if kind != _TABULAR},
-    "tag": lambda fields, _: TagRef(UUID(fields.pop("tag-id"))),
-    "data-policy": lambda fields, _: DataPolicyRef(UUID(fields.pop("data-policy-id"))),
-}
+#: The objects that answers about access can be about: those of checks by one name.
+_OBJECTS = {kind: read for kind, read in _REFS.items() if kind != _TABULAR}

@@ -256,7 +256,8 @@ function tellProject(project, warehouses) {
   at("projects").append(table);
 }
 
-const REQUESTABLE = new Set(["project", "warehouse", "namespace", "table", "view", "generic_table", "role"]);
+const IN_A_WAREHOUSE = new Set(["namespace", "table", "view", "generic_table"]);
+const REQUESTABLE = new Set([...IN_A_WAREHOUSE, "project", "warehouse", "role", "tag", "data_policy"]);
 
 function namesOf(repair) {
   return repair.grants.map((each) => each.privilege + " on " + each.object.type + " " + (each.object.name || each.object.id)).join(" and ");
@@ -279,7 +280,7 @@ function requestsOf(explanation, repair, reason) {
   for (const { object, privilege } of repair.grants) {
     const kind = object.type.replace("_", "-");
     const on = { type: kind, [kind + "-id"]: object.id };
-    if (explanation["warehouse-id"] !== undefined && !["warehouse", "project", "role"].includes(kind)) {
+    if (explanation["warehouse-id"] !== undefined && IN_A_WAREHOUSE.has(object.type)) {
       on["warehouse-id"] = explanation["warehouse-id"];
     }
     const id = object.type + ":" + object.id;
