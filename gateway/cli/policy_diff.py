@@ -22,6 +22,7 @@ from gateway.cli.replayed_data_policies import DataPolicies
 
 if TYPE_CHECKING:
     from gateway.fga.relationship_replay import Related, RelationshipReplay
+    from gateway.opa.caller_equivalence import CallerEquivalence
     from gateway.opa.decider import WireAnswer
     from gateway.opa.replay import Difference, Group
     from gateway.opa.replay_records import Asked, Recorded
@@ -192,43 +193,76 @@ def _allowed(asked: Asked, old: WireAnswer | None, new: WireAnswer | None, relat
     )
 
 
-def _replayed(settings: Settings, old: str, new: str, lines: BinaryIO) -> tuple[list[Compared], int]:
-    """Return (the different questions with the answers of both policies, number of decisions without inputs)."""
-    from gateway.opa.replay import read_inputs, time_is_only_parsed
-    from gateway.opa.replay_records import distinct
-    from gateway.opa.replay_run import deployed, evaluate, has_shipped_entry, write_policies
+class _Policies(NamedTuple):
+    """The program `opa`, a directory of each different set of policies, their rules, and which callers are alike."""
+
+    opa: Path
+    directories: Sequence[Path]
+    modules: Sequence[Module]
+    equivalence: CallerEquivalence
+
+    def answered(self, recorded: Sequence[Recorded], *, exact: bool, merge: bool = True) -> list[Compared]:
+        """Return each question with both answers. Without `merge`, each caller is evaluated."""
+        from gateway.opa.caller_equivalence import merged
+        from gateway.opa.replay_run import evaluate
+
+        asked, indexes = merged(recorded, self.equivalence) if merge else (recorded, range(len(recorded)))
+        with click.progressbar(length=len(self.directories) * len(asked), label="replaying", file=sys.stderr) as bar:
+            sides = [list(evaluate(self.opa, each, asked, exact=exact, done=bar.update)) for each in self.directories]
+        return [(each, sides[0][index], sides[-1][index]) for each, index in zip(recorded, indexes, strict=True)]
+
+
+def _written(settings: Settings, old: str, new: str, directory: Path) -> _Policies:
+    """Write both sets of policies below a directory, equal ones once."""
+    from gateway.opa.caller_equivalence import caller_equivalence
+    from gateway.opa.replay_run import deployed, has_shipped_entry, policy_data, write_policies
     from gateway.opa.syntax import parse
     from lakegate.local.toolchain import locate_opa
 
     opa = locate_opa(settings)
+    modules: list[Module] = []
+    sets = [deployed(_files(settings, name)) for name in (old, new)]
+    directories = [directory / each for each in (["old"] if sets[0] == sets[1] else ["old", "new"])]
+    for name, files, into in zip((old, new), sets, directories, strict=False):
+        if not has_shipped_entry(files):
+            raise click.ClickException(f"{name} replaces gateway/main.rego, so its decisions cannot be replayed.")
+        write_policies(files, into)
+        modules += parse(opa, {each: text for each, text in files.items() if each.endswith(".rego")})
+    equivalence = caller_equivalence(modules, [each for files in sets for each in policy_data(files)])
+    return _Policies(opa, directories, modules, equivalence)
+
+
+def _replayed(settings: Settings, old: str, new: str, lines: BinaryIO) -> tuple[list[Compared], int]:
+    """Return (the different questions with the answers of both policies, number of decisions without inputs)."""
+    from gateway.opa.replay import read_inputs, time_is_only_parsed
+    from gateway.opa.replay_records import distinct
+
     with tempfile.TemporaryDirectory(prefix="lakegate-replay-") as created:
-        modules: list[Module] = []
-        sets = [deployed(_files(settings, name)) for name in (old, new)]
-        directories = (
-            [Path(created) / "old"] if sets[0] == sets[1] else [Path(created) / each for each in ("old", "new")]
-        )
-        for name, files, directory in zip((old, new), sets, directories, strict=False):
-            if not has_shipped_entry(files):
-                raise click.ClickException(f"{name} replaces gateway/main.rego, so its decisions cannot be replayed.")
-            write_policies(files, directory)
-            modules += parse(opa, {each: text for each, text in files.items() if each.endswith(".rego")})
-
-        def answered(recorded: Sequence[Recorded], *, exact: bool) -> list[Compared]:
-            length = len(directories) * len(recorded)
-            with click.progressbar(length=length, label="replaying", file=sys.stderr) as bar:
-                sides = [list(evaluate(opa, each, recorded, exact=exact, done=bar.update)) for each in directories]
-                return list(zip(recorded, sides[0], sides[-1], strict=True))
-
-        read, timeless = read_inputs(modules), time_is_only_parsed(modules)
+        policies = _written(settings, old, new, Path(created))
+        read, timeless = read_inputs(policies.modules), time_is_only_parsed(policies.modules)
         asked, not_replayable = distinct(lines, read - {"time"} if timeless else read)
-        compared = answered(asked, exact=not timeless)
-        # Without its time, a question fails exactly if its answer depends on the time. Ask those again with it.
-        failed = {each.key for each, *answers in compared if None in answers} if timeless else set()
-        if failed:
-            lines.seek(0)
-            compared = [each for each in compared if each[0].key not in failed]
-            compared += answered(distinct(lines, read, failed).recorded, exact=True)
+        compared = policies.answered(asked, exact=not timeless)
+        if timeless and any(None in answers for _, *answers in compared):
+            compared = _at_recorded_times(policies, compared, read, lines)
     return compared, not_replayable
+
+
+def _at_recorded_times(
+    policies: _Policies, compared: Sequence[Compared], read: frozenset[str], lines: BinaryIO
+) -> list[Compared]:
+    """Return the answers, and those that failed without the time evaluated with it.
+
+    Without its time, a question fails exactly if its answer depends on the time. A merged evaluation fails for all of
+    its callers, so each of them is evaluated alone first.
+    """
+    from gateway.opa.replay_records import distinct
+
+    answered = [each for each in compared if None not in each]
+    apart = policies.answered([each[0] for each in compared if None in each], exact=False, merge=False)
+    answered += [each for each in apart if None not in each]
+    failed = {each[0].key for each in apart if None in each}
+    lines.seek(0)
+    return [*answered, *policies.answered(distinct(lines, read, failed).recorded, exact=True)]
 
 
 def _files(settings: Settings, name: str) -> dict[str, bytes]:

@@ -55,6 +55,19 @@ denials[index] contains {"code": "outside", "message": "Use the network."} if {
 	not startswith(input.context.client_address, "10.")
 }
 """
+BY_HOUR = """# METADATA
+# title: No drops at night
+# schemas:
+#   - input: schema.input
+package gateway.guardrails.limited
+
+denials[index] contains {"code": "night", "message": "Drop tables by day."} if {
+	some index, question in input.questions
+	question.operation == "drop_table"
+	[hour, _, _] := time.clock(time.parse_rfc3339_ns(input.context.time))
+	hour < 6
+}
+"""
 
 
 def run(old: str, new: str, *arguments: str) -> Result:
@@ -135,6 +148,21 @@ def test_denial_that_depends_on_the_time_is_replayed_at_the_recorded_time(tmp_pa
     (difference,) = json.loads(done.stdout)["differences"]
     assert (difference["kind"], difference["count"]) == ("deny", 1), done.stdout
     assert CONTRACTOR in difference["example"] and "03:00" in difference["example"]
+
+
+def test_callers_evaluated_together_are_told_apart_by_the_time(tmp_path: Path) -> None:
+    file = tmp_path / "own/policies/gateway/guardrails/limited.rego"
+    file.parent.mkdir(parents=True)
+    file.write_text(BY_HOUR)
+    records = [record("drop_table", NIGHT, user="oidc~ann"), record("drop_table", NOON, user="oidc~bob")]
+    records += [record("load_table", at, user=user) for at in (NIGHT, NOON) for user in ("oidc~cleo", "oidc~dan")]
+    done = run("packaged", str(tmp_path / "own"), "--replay", str(log(tmp_path, *records)), "--format", "json")
+    found = json.loads(done.stdout)
+    (difference,) = found["differences"]
+    assert (difference["line"], difference["count"]) == ("deny drop_table night", 1), done.stdout
+    assert difference["principals"] == ["oidc~ann"]
+    # The time is part of a question only if it decides the answer.
+    assert (found["decisions"], found["questions"]) == (6, 4)
 
 
 def test_longer_credentials_are_weaker_and_shorter_ones_stricter(tmp_path: Path) -> None:
