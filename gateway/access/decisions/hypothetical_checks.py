@@ -24,7 +24,7 @@ from gateway.access.decisions.hypothetical_evaluation import (
     evaluate_checks,
     questions_about,
 )
-from gateway.access.decisions.policy import PolicyAnswer
+from gateway.access.decisions.policy import PolicyAnswer, PolicyRequest
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.access.door.engines import Engines
 from gateway.access.door.permit import Permit
@@ -193,10 +193,11 @@ class HypotheticalChecks:
         guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
         circumstances: Circumstances | None = None,
         resolution: Resolution | None = None,
+        asking: Callable[[PolicyRequest], None] | None = None,
     ) -> list[HypotheticalVerdict]:
         """Return the parts of the decision on each check, in order. The parameters are those of `evaluate`.
 
-        `circumstances` replace those of the request (`evaluate_checks`).
+        `circumstances` replace those of the request, and `asking` receives each request to OPA (`evaluate_checks`).
         """
         try:
             return await evaluate_checks(
@@ -212,6 +213,7 @@ class HypotheticalChecks:
                 paced=_lane(permit) is Lane.USER,
                 guardrails=guardrails,
                 circumstances=circumstances,
+                asking=asking,
             )
         except DecisionEngineUnavailable as outage:
             raise unavailable(permit.operation.is_catalog_mutation()) from outage

@@ -14,7 +14,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from gateway.access.actor import Actor
@@ -109,7 +108,7 @@ class HypotheticalVerdict:
     - `exists`: the object exists.
     - `active`: the object is not in an inactive warehouse that the check needs.
     - `holds`: OpenFGA's answer; for an absent object that of a stand-in.
-    - `policy`: OPA's answer. `request` is the request to OPA, of which the check is the question at `position`.
+    - `policy`: OPA's answer.
     - `deactivated`: the provider's directory deactivated the actor.
     - `enforceable`: something enforces the obligations of the answer.
     """
@@ -118,14 +117,8 @@ class HypotheticalVerdict:
     active: bool
     holds: bool
     policy: PolicyAnswer
-    request: PolicyRequest
-    position: int
     deactivated: bool
     enforceable: bool
-
-    def one_question(self) -> PolicyRequest:
-        """Return the request to OPA with this check as its only question."""
-        return msgspec.structs.replace(self.request, questions=(self.request.questions[self.position],))
 
     @property
     def allowed(self) -> bool:
@@ -152,6 +145,7 @@ async def evaluate_checks(
     paced: bool,
     guardrails: dict[int, tuple[BoundPolicy, ...]] | None = None,
     circumstances: Circumstances | None = None,
+    asking: Callable[[PolicyRequest], None] | None = None,
 ) -> list[HypotheticalVerdict]:
     """Return one verdict for each check, in order. A check on an absent object is not allowed.
 
@@ -160,7 +154,8 @@ async def evaluate_checks(
 
     The checks of one actor are one request to OPA. The checks of each actor take one slot of `room`. `paced` is as for
     `Relationships.check`. `circumstances` replace those of the request, and the unknown ones of other
-    actors. Raises DecisionEngineUnavailable if a result is missing.
+    actors. `asking` receives each request to OPA before it is sent. Raises DecisionEngineUnavailable if a result is
+    missing.
     """
     verdicts: dict[int, HypotheticalVerdict] = {}
     of_actor: dict[Actor, list[int]] = {}
@@ -175,6 +170,8 @@ async def evaluate_checks(
             request = _policy_request(
                 some, actor, known.caller_roles, record, resolution, circumstances, is_caller=same
             )
+            if asking is not None:
+                asking(request)
             questions = questions_about(some, resolution)
             async with asyncio.TaskGroup() as both:
                 allowing = both.create_task(engines.allowed(request))
@@ -182,7 +179,7 @@ async def evaluate_checks(
                 # warehouses are older.
                 relating = both.create_task(engines.check(actor, questions, known.now, pin_of(known), paced=paced))
         answers = zip(indexes, allowing.result(), relating.result(), strict=True)
-        for position, (index, policy, holds) in enumerate(answers):
+        for index, policy, holds in answers:
             # If no component enforces an obligation at a scan, the result is False, because True would disclose all of
             # the data.
             obligations = policy.obligations
@@ -195,8 +192,6 @@ async def evaluate_checks(
                 active=not _is_in_inactive_warehouse(hypothetical[index], resolution),
                 holds=holds,
                 policy=policy,
-                request=request,
-                position=position,
                 # The door refuses deactivated users, whatever tuples OpenFGA still has for them.
                 deactivated=known.deactivated,
                 enforceable=unenforced(obligations, EnforcementPoint.SCAN) is None,

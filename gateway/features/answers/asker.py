@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from itertools import compress
@@ -23,6 +24,9 @@ from gateway.fga.provenance import Witness, witnesses_of
 #: The most witnesses of one answer.
 SHOWN: Final = 10
 
+Sight = tuple[frozenset[ObjectKey], frozenset[HeldTuple]]
+"""(objects of the path that the caller sees, facts that it may not read)."""
+
 
 class Asker:
     """Ask for the rights of the callers of questions. `checks` are those of the door."""
@@ -36,6 +40,11 @@ class Asker:
         """Return the objects on which the caller has the relation, and whose type has it."""
         keys = [key for key in objects if relation in ACTIONS.get(key.type, ())]
         return frozenset(compress(keys, await self._checks.related(permit, permit.actor, relation, keys)))
+
+    async def sight(self, permit: Permit[Explaining], world: World) -> Sight:
+        """Return what the caller may know of the facts of a decision."""
+        visible = self.visible(permit, world.facts.path)
+        return await asyncio.gather(visible, self.unreadable(permit, world, world.keys))
 
     async def visible(self, permit: Permit[Explaining], path: Collection[ObjectKey]) -> frozenset[ObjectKey]:
         """Return the objects of the path that the caller sees. Servers are no secret."""

@@ -11,14 +11,13 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, auto
 from typing import Final
 
 import msgspec
 
 from gateway.access.actor import Actor
 from gateway.access.decisions.hypothetical_evaluation import Circumstances, HypotheticalCheck, HypotheticalVerdict
-from gateway.access.decisions.policy import PolicyAnswers
+from gateway.access.decisions.policy import PolicyAnswers, PolicyContext, PolicyRequest
 from gateway.access.dependency_errors import first_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import not_found
@@ -28,26 +27,24 @@ from gateway.access.nouns.relations import Can
 from gateway.access.nouns.resolved import ResolvedWarehouse, warehouse_of
 from gateway.access.operations.answers import (
     DataPolicyAnswer,
-    Decided,
     ExplainAccess,
     ExplainDenial,
     Explaining,
     Explanation,
     NewGrant,
-    PoliciesAnswer,
     RelationshipsAnswer,
     RepairAnswer,
     Revisions,
-    WitnessAnswer,
 )
 from gateway.access.ports import Question
 from gateway.access.principals import actor_of, own_principal
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.answers.names import CONTAINERS, count_openings, names_of
 from gateway.db.answers.path_facts import expiry_of, read_path_facts, role_grants
-from gateway.features.answers.asker import Asker, grants_of_roles, readable_witnesses
+from gateway.features.answers.asker import Asker, Sight, grants_of_roles, readable_witnesses
 from gateway.features.answers.confirmation import Confirming, Disagreement, deciding
 from gateway.features.answers.guardrails import policies_answer
+from gateway.features.answers.outcome import Restriction, blocked_by, decision_of, until_of
 from gateway.features.answers.repairs import Repair, candidates_for, find_repairs
 from gateway.features.answers.summary import summary_of
 from gateway.features.answers.world import Presenter, World, principal_key, subject_key, world_of
@@ -60,7 +57,7 @@ from gateway.fga.row_authorizer import principals_of
 from gateway.obligations.data_policies import BoundPolicy
 from gateway.opa.rule_hits import PolicyTrace
 
-_Traced = tuple[PolicyAnswers, PolicyTrace, bool]
+_Traced = tuple[PolicyAnswers, PolicyTrace, PolicyContext, bool]
 
 #: The most grants of roles that are searched for a membership that would help.
 _ROLE_GRANTS: Final = 200
@@ -82,14 +79,6 @@ class Subject:
     def disagreement(self, world: World, part: str) -> Disagreement:
         """Return the error for a part of the explanation that an engine does not confirm."""
         return Disagreement(part, [self.principal], [self.key, *(world.facts.path - {self.key})])
-
-
-class _Restriction(Enum):
-    """The effect of data policies on an action: none, parts of the table are hidden, or the whole action is denied."""
-
-    NONE = auto()
-    PARTS = auto()
-    ALL = auto()
 
 
 class Explanations(Confirming):
@@ -121,15 +110,20 @@ class Explanations(Confirming):
     async def _explain(self, permit: Permit[Explaining], subject: Subject) -> Explanation:
         try:
             async with asyncio.TaskGroup() as group:
-                judging = group.create_task(self._verdict(permit, subject))
-                return await self._explained(permit, subject, judging, group.create_task(self._trace(permit, judging)))
+                asked = asyncio.get_running_loop().create_future()
+                judging = group.create_task(self._verdict(permit, subject, asked))
+                tracing = group.create_task(self._trace(permit, asked))
+                return await self._explained(permit, subject, group, judging, tracing)
         except ExceptionGroup as failed:
             raise first_of(failed) from None
 
     async def _verdict(
-        self, permit: Permit[Explaining], subject: Subject
+        self, permit: Permit[Explaining], subject: Subject, asked: asyncio.Future[PolicyRequest]
     ) -> tuple[HypotheticalVerdict, tuple[BoundPolicy, ...]]:
-        """Return (the decision of the engines, the data policies that guardrails bind to the table)."""
+        """Return (the decision of the engines, the data policies that guardrails bind to the table).
+
+        `asked` receives the request to OPA.
+        """
         check = permit.operation.check
         stated: dict[int, tuple[BoundPolicy, ...]] = {}
         (verdict,) = await self._answer_engines.decisions.verdicts(
@@ -137,23 +131,26 @@ class Explanations(Confirming):
             [HypotheticalCheck(subject.actor, check.relation, check.on, check.facts)],
             guardrails=stated if check.relation in CONCERNS_DATA else None,
             circumstances=_circumstances(permit.operation),
+            asking=asked.set_result,
         )
         return verdict, stated.get(0, ())
 
-    async def _trace(
-        self, permit: Permit[Explaining], judging: Awaitable[tuple[HypotheticalVerdict, object]]
-    ) -> _Traced:
-        """Return OPA's trace of the decision, once that is known, and True if the caller may read policies."""
+    async def _trace(self, permit: Permit[Explaining], asked: Awaitable[PolicyRequest]) -> _Traced:
+        """Return (OPA's answer, its trace, the context of its request, True if the caller may read policies).
+
+        `asked` is the request to OPA.
+        """
         server = ObjectKey(ObjectType.SERVER, str(self._server_id))
         reads = await self._asker.having(permit, Can.READ_POLICIES, [server])
-        verdict, _ = await judging
+        request = await asked
         with deciding():
-            return (*await self._answer_engines.trace(verdict.one_question()), server in reads)
+            return (*await self._answer_engines.trace(request), request.context, server in reads)
 
     async def _explained(
         self,
         permit: Permit[Explaining],
         subject: Subject,
+        group: asyncio.TaskGroup,
         judging: Awaitable[tuple[HypotheticalVerdict, tuple[BoundPolicy, ...]]],
         tracing: Awaitable[_Traced],
     ) -> Explanation:
@@ -163,6 +160,7 @@ class Explanations(Confirming):
                 connection, principals_of(subject.actor), subject.key, now=permit.resolution.now
             )
         world = world_of(subject.actor, facts)
+        sight = group.create_task(self._asker.sight(permit, world))
         relation = permit.operation.check.relation.value
         with deciding():
             model = await self._answer_engines.checks.model()
@@ -182,18 +180,18 @@ class Explanations(Confirming):
         if bool(found) is not (verdict.holds or refused):
             raise subject.disagreement(world, "relationships")
         if found:
-            relationships, presenter = await self._witnesses(permit, subject, world, model.rules, found, more)
+            relationships, presenter = await self._witnesses(permit, subject, world, sight, model.rules, found, more)
         else:
-            relationships, presenter = await self._repairs(permit, subject, world, model.rules)
-        traced, trace, reads_policies = await tracing
+            relationships, presenter = await self._repairs(permit, subject, world, sight, model.rules)
+        traced, trace, context, reads_policies = await tracing
         if traced.decisions[0] != verdict.policy:
             raise subject.disagreement(world, "policies")
-        policies = policies_answer(verdict, trace, check.facts, reads_policies=reads_policies)
+        policies = policies_answer(verdict.policy, trace, context, check.facts, reads_policies=reads_policies)
         data_policies, restriction = await self._data_policies(permit, subject, verdict, stated)
         warehouse = warehouse_of(permit.resolution.get(check.on))
-        blocked = _blocked(verdict, restriction, by_authorizer=refused)
+        blocked = blocked_by(verdict, restriction, by_authorizer=refused)
         answer = Explanation(
-            decision=_decision(verdict, policies, blocked, restriction),
+            decision=decision_of(verdict, policies, blocked, restriction),
             principal=presenter.party(principal_key(subject.principal)),
             action=check.relation.value.removeprefix("can_"),
             object=presenter.party(subject.key),
@@ -201,7 +199,7 @@ class Explanations(Confirming):
             policies=policies,
             revisions=_revisions(permit, warehouse, model.id, traced.revision),
             as_of=now,
-            until=_until(relationships.witnesses),
+            until=until_of(relationships.witnesses),
             blocked_by=blocked,
             data_policies=data_policies,
             warehouse_id=None if warehouse is None else warehouse.id,
@@ -214,36 +212,34 @@ class Explanations(Confirming):
         permit: Permit[Explaining],
         subject: Subject,
         world: World,
+        sight: Awaitable[Sight],
         rules: ModelRules,
         found: Sequence[Witness],
         more: bool,
     ) -> tuple[RelationshipsAnswer, Presenter]:
         """Return the confirmed witnesses that the caller may read, and how to present them."""
         relation = permit.operation.check.relation.value
-        unreadable, visible = await asyncio.gather(
-            self._asker.unreadable(permit, world, world.keys), self._asker.visible(permit, world.facts.path)
-        )
+        visible, unreadable = await sight
         name = object_name(subject.key)
         with deciding():
             readable, more = await asyncio.to_thread(
                 readable_witnesses, rules, world, unreadable, found, more, relation, name, subject.at
             )
+        facts = {world.keys[held] for each in readable for held in each.facts if held in world.keys}
+        named = [*facts_keys(facts), *world.facts.path, principal_key(subject.principal)]
+        confirming = self._answer_engines.confirmations.alone(
+            [each.facts for each in readable or found[:1]],
+            world.user,
+            relation,
+            name,
+            subject.at,
+            asker=permit.actor,
+            model_id=subject.model_id,
+        )
         with deciding():
-            confirmed = await self._answer_engines.confirmations.alone(
-                [each.facts for each in readable or found[:1]],
-                world.user,
-                relation,
-                name,
-                subject.at,
-                asker=permit.actor,
-                model_id=subject.model_id,
-            )
+            confirmed, names = await asyncio.gather(confirming, self._names(permit, named))
         if not all(confirmed):
             raise subject.disagreement(world, "witness")
-        facts = {world.keys[held] for each in readable for held in each.facts if held in world.keys}
-        names = await self._names(
-            permit, [*facts_keys(facts), *(key for key in world.facts.path), principal_key(subject.principal)]
-        )
         presenter = Presenter(world, names, visible | {subject.key})
         answer = RelationshipsAnswer(
             holds=True,
@@ -255,16 +251,14 @@ class Explanations(Confirming):
         return answer, presenter
 
     async def _repairs(
-        self, permit: Permit[Explaining], subject: Subject, world: World, rules: ModelRules
+        self, permit: Permit[Explaining], subject: Subject, world: World, sight: Awaitable[Sight], rules: ModelRules
     ) -> tuple[RelationshipsAnswer, Presenter]:
         """Return the minimal grants that would give the relation, after OpenFGA confirmed each set, and how to present
         them.
         """
         relation, now = permit.operation.check.relation.value, permit.resolution.now
-        seen, audited, unreadable = await asyncio.gather(
-            self._asker.visible(permit, world.facts.path),
-            self._asker.having(permit, Can.READ_ASSIGNMENTS, world.facts.path),
-            self._asker.unreadable(permit, world, world.keys),
+        audited, (seen, unreadable) = await asyncio.gather(
+            self._asker.having(permit, Can.READ_ASSIGNMENTS, world.facts.path), sight
         )
         visible = seen | {subject.key}
         # A grant that the caller may not read counts as missing. Otherwise the repairs would show that it exists.
@@ -312,15 +306,15 @@ class Explanations(Confirming):
         subject: Subject,
         verdict: HypotheticalVerdict,
         stated: tuple[BoundPolicy, ...],
-    ) -> tuple[list[DataPolicyAnswer], _Restriction]:
+    ) -> tuple[list[DataPolicyAnswer], Restriction]:
         """Return (the data policies that restrict the principal and that the caller may read, their effect)."""
         check = permit.operation.check
         if not verdict.allowed or check.relation not in CONCERNS_DATA:
-            return [], _Restriction.NONE
+            return [], Restriction.NONE
         (policy,) = await self._answer_engines.decisions.policy_verdicts(permit, [(subject.actor, check.on, stated)])
         if policy is None or not policy.restricts:
-            return [], _Restriction.NONE
-        effect = _Restriction.PARTS if is_possible(check.relation, policy) else _Restriction.ALL
+            return [], Restriction.NONE
+        effect = Restriction.PARTS if is_possible(check.relation, policy) else Restriction.ALL
         keys = [ObjectKey(ObjectType.DATA_POLICY, id) for id in sorted(policy.applying or ())]
         readable = await self._asker.having(permit, Can.READ, keys)
         names = await self._names(permit, readable)
@@ -355,36 +349,6 @@ def _circumstances(operation: Explaining) -> Circumstances | None:
     if operation.user_agent is None and operation.client_address is None:
         return None
     return Circumstances(operation.user_agent, operation.client_address)
-
-
-def _blocked(verdict: HypotheticalVerdict, restriction: _Restriction, *, by_authorizer: bool) -> list[str]:
-    conditions = {
-        "warehouse-inactive": not verdict.active,
-        "user-deactivated": verdict.deactivated,
-        "authorizer": by_authorizer,
-        "obligation-unenforced": not verdict.enforceable,
-        "data-policy": restriction is _Restriction.ALL,
-    }
-    return [name for name, blocks in conditions.items() if blocks]
-
-
-def _decision(
-    verdict: HypotheticalVerdict, policies: PoliciesAnswer, blocked: Sequence[str], restriction: _Restriction
-) -> Decided:
-    if verdict.holds and policies.depends_on and not blocked:
-        return "depends"
-    if not verdict.allowed or blocked:
-        return "denied"
-    return "allowed" if restriction is _Restriction.NONE else "restricted"
-
-
-def _until(shown: Sequence[WitnessAnswer]) -> datetime | None:
-    """Return the time at which the last witness expires; None if one has no expiry, or if there is none.
-
-    Only witnesses that the caller may read count. The end of a hidden grant is as secret as the grant.
-    """
-    ends = [each.until for each in shown]
-    return None if None in ends else max((end for end in ends if end is not None), default=None)
 
 
 def _revisions(

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from gateway.access.decisions.hypothetical_evaluation import HypotheticalVerdict
-from gateway.access.decisions.policy import PolicyContext
+from gateway.access.decisions.policy import PolicyAnswer, PolicyContext
 from gateway.access.operations.answers import PoliciesAnswer, PolicyReason, PolicyRule
 from gateway.opa.rule_hits import FACTS, PolicyTrace
 
@@ -19,19 +18,19 @@ _CIRCUMSTANCES: Final = {
 
 
 def policies_answer(
-    verdict: HypotheticalVerdict, trace: PolicyTrace, facts: Collection[str], *, reads_policies: bool
+    policy: PolicyAnswer, trace: PolicyTrace, context: PolicyContext, facts: Collection[str], *, reads_policies: bool
 ) -> PoliciesAnswer:
-    """Return the guardrails' part of a decision. `facts` are the names of the facts that the question has.
+    """Return the guardrails' part of a decision. `context` and `facts` (names) are those of the question.
 
     Without `reads_policies` the caller may not read the policies, so their rules and inputs are left out.
     """
     hits = trace.hits if reads_policies else ()
-    unknown = [part for part in trace.read if _is_unknown(part, verdict.request.context, facts)]
+    unknown = [part for part in trace.read if _is_unknown(part, context, facts)]
     return PoliciesAnswer(
-        allowed=verdict.policy.allow,
-        reasons=[PolicyReason(code=each.code, message=each.message) for each in verdict.policy.reasons],
+        allowed=policy.allow,
+        reasons=[PolicyReason(code=each.code, message=each.message) for each in policy.reasons],
         rules=[PolicyRule(package=each.package, rule=each.rule, file=each.file, line=each.line) for each in hits],
-        obligations=dict(verdict.policy.obligations.audited()),
+        obligations=dict(policy.obligations.audited()),
         depends_on=unknown,
         read=[part for part in trace.read if part not in unknown] if hits else [],
     )

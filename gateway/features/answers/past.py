@@ -66,7 +66,8 @@ class PastExplanations(Explanations):
         if held is not bool(found):
             raise subject.disagreement(world, "relationships")
         if found:
-            relationships, presenter = await self._witnesses(permit, subject, world, model.rules, found, more)
+            sight = self._asker.sight(permit, world)
+            relationships, presenter = await self._witnesses(permit, subject, world, sight, model.rules, found, more)
         else:
             relationships = RelationshipsAnswer(holds=False, relation=relation)
             names = await self._names(permit, [principal_key(subject.principal), subject.key])
