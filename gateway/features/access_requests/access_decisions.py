@@ -183,7 +183,7 @@ class AccessDecisions(UseCases):
             warehouse_id="" if row.warehouse_id is None else str(row.warehouse_id),
         )
         permit.pending_audit.further_changes = FurtherChanges([announced]).all
-        await self._grants.change_for_request(permit, RequestedChange(mark, granted_for))
+        await self._grants.change_for_request(permit, [(permit.operation.change, RequestedChange(mark, granted_for))])
 
     async def _of_another(self, permit: Permit[FindingAccessRequest]) -> AccessRequestRow:
         """Return the request that the caller is to decide. Raises OwnAccessRequestForbidden for the caller's own."""

@@ -131,7 +131,7 @@ class AccessReviews(UseCases):
                 await mark(connection)
         else:
             permit.pending_audit.further_changes = FurtherChanges([_changed(row, operation)]).all
-            await self._grants.change_for_request(permit, RequestedChange(mark))
+            await self._grants.change_for_request(permit, [(operation.change, RequestedChange(mark))])
         warehouse = warehouse_of(row)
         on = object_answer(row.key, row.in_project, None if warehouse is None else warehouse.id)
         return [

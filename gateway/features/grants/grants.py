@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -67,7 +67,7 @@ class RequestedChange:
     """The part of an access request or a review in a change of grants.
 
     `mark` records the decision in the transaction of the change. `granted_for` is the reason of the grants to revoke,
-    None for every reason.
+    None for every reason. Several changes are made in one transaction.
     """
 
     mark: Callable[[Connection], Awaitable[None]]
@@ -75,6 +75,16 @@ class RequestedChange:
 
 
 _NOT_REQUESTED: Final = RequestedChange(_mark_nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A change of grants on one object, with the row of the object."""
+
+    change: WritingGrants
+    row: Resolved
+    on: GrantObject
+    requested: RequestedChange
 
 
 class Grants(UseCases):
@@ -111,7 +121,7 @@ class Grants(UseCases):
         RoleMembershipDepthExceeded or LastServerAdmin: nothing was changed. Raises RevocationPending if a revocation is
         recorded but OpenFGA has not confirmed it yet.
         """
-        await self._apply(permit, permit.operation, strict=True)
+        await self._apply(permit, [(permit.operation, _NOT_REQUESTED)], strict=True)
 
     async def change(self, permit: Permit[ChangeGrants | ChangeColumnGrants | ChangeRoleMembers]) -> None:
         """Grant and revoke in one transaction. Existing grants and absent revoked grants are not errors.
@@ -119,16 +129,18 @@ class Grants(UseCases):
         A grant that the caller gave before gets the new expiry and reason. Raises AmbiguousColumn and the errors of
         `write`, except TupleAlreadyExists and TupleNotFound.
         """
-        await self._apply(permit, permit.operation, strict=False)
+        await self._apply(permit, [(permit.operation, _NOT_REQUESTED)], strict=False)
 
     async def change_for_request(
-        self, permit: Permit[ApproveAccessRequest | EndAccess | ReviewGrants], change: RequestedChange
+        self,
+        permit: Permit[ApproveAccessRequest | EndAccess | ReviewGrants],
+        changes: Sequence[tuple[WritingGrants, RequestedChange]],
     ) -> None:
-        """Grant or revoke for an access request or a review, in the transaction that records its decision.
+        """Grant or revoke for access requests or a review, in the transaction that records the decisions.
 
-        Raises the errors of `change`, and those of the function that marks the request.
+        Raises the errors of `change`, and those of the functions that mark the requests.
         """
-        await self._apply(permit, permit.operation.change, strict=False, requested=change)
+        await self._apply(permit, changes, strict=False)
 
     async def change_by_break_glass(
         self,
@@ -140,7 +152,7 @@ class Grants(UseCases):
 
         Raises the errors of `change`, and those of the function that marks the activation.
         """
-        await self._apply(permit, change, strict=False, requested=requested)
+        await self._apply(permit, [(change, requested)], strict=False)
 
     async def exempts_caller(self, permit: Permit[WriteAssignments | ChangeGrants]) -> bool:
         """Return True if an admitted change grants `exempt`, and the caller holds it afterwards, including through a
@@ -159,72 +171,80 @@ class Grants(UseCases):
             return False
 
     async def _apply(
-        self,
-        permit: Permit[Operation],
-        change: WritingGrants,
-        *,
-        strict: bool,
-        requested: RequestedChange = _NOT_REQUESTED,
+        self, permit: Permit[Operation], changes: Sequence[tuple[WritingGrants, RequestedChange]], *, strict: bool
     ) -> None:
-        """Apply a change of grants and respond when it is in force.
+        """Apply changes of grants together and respond when they are in force.
 
         With `strict`, it is an error if a new grant exists already or a revoked one does not. Without `strict`, their
         tuples are delivered again: a client that retries after RevocationPending gets its response when the revocation
         is in force.
         """
+        steps = [await self._step(permit, *each) for each in changes]
+        # All transactions lock the objects in this order.
+        steps.sort(key=lambda each: str(each.on.key))
+        for step in steps:
+            require_future(step.change.writes, permit.resolution.now)
+            await self._refuse_longer_expiry(permit, step.change.writes)
+        try:
+            with require_remaining_admin():
+                given, lost = await retry_serialization(lambda: self._record(permit, steps, strict=strict))
+        except TupleNotFound:
+            # If a client repeats a revocation after a 503, this waits for delivery: "does not exist" must not come
+            # before the revocation is in force.
+            for step in steps:
+                await self._answer_when_delivered((), await self._pending_revocations(step.on.key, step.change))
+            raise
+        await self._answer_when_delivered(given, lost)
+
+    async def _step(self, permit: Permit[Operation], change: WritingGrants, requested: RequestedChange) -> _Step:
         row = _row(permit, change.on)
         on = GrantObject(row.key)
         if isinstance(permit.operation, OfColumn):
             async with self._database.read() as connection:
                 on = await object_of(connection, permit.operation, row, dropped=not change.writes)
-        require_future(change.writes, permit.resolution.now)
-        await self._refuse_longer_expiry(permit, change.writes)
-        try:
-            with require_remaining_admin():
-                given, lost = await retry_serialization(
-                    lambda: self._record(permit, change, row, on, strict=strict, requested=requested)
-                )
-        except TupleNotFound:
-            # If a client repeats a revocation after a 503, this waits for delivery: "does not exist" must not come
-            # before the revocation is in force.
-            await self._answer_when_delivered((), await self._pending_revocations(on.key, change))
-            raise
-        await self._answer_when_delivered(given, lost)
+        return _Step(change, row, on, requested)
 
     async def _record(
-        self,
-        permit: Permit[Operation],
-        change: WritingGrants,
-        row: Resolved,
-        on: GrantObject,
-        *,
-        strict: bool,
-        requested: RequestedChange,
+        self, permit: Permit[Operation], steps: Sequence[_Step], *, strict: bool
     ) -> tuple[Sequence[Pending], Sequence[Pending]]:
         """Write rows and outbox in one transaction. Return (pending grants, pending revocations).
 
-        The steps below take locks in this order. At the end of the block the guards compare with the state before it;
-        then `change` revalidates the decision and writes the audit record.
+        At the end of the block the guards compare with the state before it; then `change` revalidates the decision and
+        writes the audit record.
         """
-        key, by = on.key, permit.actor.id
         may = partial(self._door.visible, permit)
-        async with (
-            self._database.change(permit) as connection,
-            _guard_last_admin(connection, key, change),
-            refuse_leaving(connection, permit.actor, may, concerned=change.takes_away and key.type is ObjectType.ROLE),
-        ):
-            place = await recording.lock(connection, key, row, change)
-            await requested.mark(connection)
-            new = await recording.record_new(connection, key, place, change, by)
-            if new is not None:
-                return new, ()
-            await refuse_members(connection, key, change.writes, may)
-            await recording.revoke(connection, on, change.deletes, by, strict=strict, granted_for=requested.granted_for)
-            shortened = await recording.grant(connection, key, change.writes, by, strict=strict)
-            # New subjects of a policy, and new members of a role that is a subject, must be restricted before the
-            # response is sent.
-            less = [*change.deletes, *shortened, *await restricting(connection, key, change.writes)]
-            return await recording.enqueue(connection, key, place, change.writes, less)
+        given: list[Pending] = []
+        lost: list[Pending] = []
+        async with self._database.change(permit) as connection, AsyncExitStack() as guards:
+            for step in steps:
+                key, change = step.on.key, step.change
+                await guards.enter_async_context(_guard_last_admin(connection, key, change))
+                concerned = change.takes_away and key.type is ObjectType.ROLE
+                await guards.enter_async_context(refuse_leaving(connection, permit.actor, may, concerned=concerned))
+            for step in steps:
+                new, less = await self._record_step(connection, permit, step, strict=strict)
+                given += new
+                lost += less
+        return given, lost
+
+    async def _record_step(
+        self, connection: Connection, permit: Permit[Operation], step: _Step, *, strict: bool
+    ) -> tuple[Sequence[Pending], Sequence[Pending]]:
+        """Write the rows of one change. Return (pending grants, pending revocations). The steps lock in this order."""
+        change, on, requested = step.change, step.on, step.requested
+        key, by, may = on.key, permit.actor.id, partial(self._door.visible, permit)
+        place = await recording.lock(connection, key, step.row, change)
+        await requested.mark(connection)
+        new = await recording.record_new(connection, key, place, change, by)
+        if new is not None:
+            return new, ()
+        await refuse_members(connection, key, change.writes, may)
+        await recording.revoke(connection, on, change.deletes, by, strict=strict, granted_for=requested.granted_for)
+        shortened = await recording.grant(connection, key, change.writes, by, strict=strict)
+        # New subjects of a policy, and new members of a role that is a subject, must be restricted before the
+        # response is sent.
+        less = [*change.deletes, *shortened, *await restricting(connection, key, change.writes)]
+        return await recording.enqueue(connection, key, place, change.writes, less)
 
     async def _refuse_longer_expiry(self, permit: Permit[Operation], writes: Sequence[Assignment]) -> None:
         """Raise InvalidGrantExpiry if the caller extends its own right beyond the expiry of its right to grant it.
