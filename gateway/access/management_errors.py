@@ -323,6 +323,10 @@ class OwnAccessRequestForbidden(ForbiddenException):
     """The caller made the request itself, so another principal has to decide about it."""
 
 
+class BundleForbidden(ForbiddenException):
+    """The caller may decide about some requests of a bundle, and not about all."""
+
+
 class BreakGlassInvalid(CatalogError, code=400):
     """Break-glass is possible on a warehouse and on objects in it only."""
 

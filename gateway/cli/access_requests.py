@@ -39,17 +39,19 @@ _FOR: Final[Callable[..., Any]] = click.option(
 )
 
 
+_WITHIN: Final = {
+    "generic_table": "NAMESPACE.TABLE of a generic table.",
+    "view": "NAMESPACE.VIEW.",
+    "table": "NAMESPACE.TABLE.",
+    "namespace": "Namespace, with dots between its levels.",
+}
+
+
 def in_warehouse(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that name a warehouse or an object in it."""
-    for name, help in (
-        ("--generic-table", "NAMESPACE.TABLE of a generic table."),
-        ("--view", "NAMESPACE.VIEW."),
-        ("--table", "NAMESPACE.TABLE."),
-        ("--namespace", "Namespace, with dots between its levels."),
-        ("--warehouse", "Name or id of the warehouse of the object."),
-    ):
-        command = click.option(name, help=help)(command)
-    return command
+    """Add the options that name a warehouse or objects in it."""
+    for kind, help in _WITHIN.items():
+        command = click.option(f"--{kind.replace('_', '-')}", kind, multiple=True, help=help)(command)
+    return click.option("--warehouse", help="Name or id of the warehouse of the object.")(command)
 
 
 @click.group()
@@ -68,11 +70,14 @@ def access() -> None:
 def request(privileges: tuple[str, ...], reason: str, duration: int | None, api: Management, **at: Any) -> None:
     """Request PRIVILEGES, such as select, on an object. Print the id of the request.
 
-    Without a further option, the object is the warehouse.
+    Without a further option, the object is the warehouse. --namespace, --table, --view and --generic-table can be
+    repeated to request several objects together. Then the printed id is that of all requests.
     """
-    body: dict[str, Any] = {"object": requested_object(api, at), "privileges": list(privileges), "reason": reason}
+    items = [{"object": on, "privileges": list(privileges)} for on in requested_objects(api, at)]
+    body: dict[str, Any] = {"items": items, "reason": reason}
     body |= {} if duration is None else {"duration-seconds": duration}
-    click.echo(api.send("POST", _REQUESTS, body=body).json()["id"])
+    made = api.send("POST", _REQUESTS, body=body).json()
+    click.echo(made.get("bundle", made["id"]))
 
 
 @access.command("requests")
@@ -83,14 +88,16 @@ def request(privileges: tuple[str, ...], reason: str, duration: int | None, api:
 def list_requests(mine: bool, to_decide: bool, status: str | None, api: Management) -> None:
     """List your requests, and those about which you may decide, oldest first: a line for each.
 
-    The fields are separated by tabs: request, status, user, privileges, object type, name, end, reason.
+    The fields are separated by tabs: request, status, user, privileges, object type, name, end, reason. Requests that
+    were made together have a further field: their common id.
     """
     if to_decide and (mine or status):
         raise click.UsageError("--to-decide excludes --mine and --status")
     query = {"mine": "false", "status": "pending"} if to_decide else {"mine": "true"} if mine else {}
     query |= {} if status is None else {"status": status}
     for each in api.pages(_REQUESTS, "access-requests", query):
-        click.echo(row_line(each, each.get("ends-at", each["expires-at"]), each.get("granted")))
+        together = (each["bundle"],) if "bundle" in each else ()
+        click.echo(row_line(each, each.get("ends-at", each["expires-at"]), each.get("granted"), *together))
 
 
 @access.command()
@@ -104,39 +111,46 @@ def show(id: UUID, api: Management) -> None:
 @access.command()
 @_ID
 @click.option("--privilege", "privileges", multiple=True, help="Grant only these privileges.")
+@click.option("--only", multiple=True, type=click.UUID, help="Of requests made together, approve only this one.")
 @_FOR
 @click.option("--comment", help="Comment that the requester sees.")
 @with_api(project=False)
-def approve(id: UUID, privileges: tuple[str, ...], duration: int | None, comment: str | None, api: Management) -> None:
+def approve(
+    id: UUID,
+    privileges: tuple[str, ...],
+    only: tuple[UUID, ...],
+    duration: int | None,
+    comment: str | None,
+    api: Management,
+) -> None:
     """Approve a request, or less than was requested. The privileges are granted at once, and expire."""
     body: dict[str, Any] = {} if comment is None else {"comment": comment}
     body |= {"privileges": list(privileges)} if privileges else {}
+    body |= {"requests": [str(each) for each in only]} if only else {}
     body |= {} if duration is None else {"duration-seconds": duration}
     api.send("POST", f"{_REQUESTS}/{id}/approve", body=body)
     click.echo("Approved.")
 
 
-def requested_object(api: Management, at: dict[str, Any]) -> dict[str, Any]:
-    """Return the object that the options select, in the form of the API."""
+def requested_objects(api: Management, at: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the objects that the options select, in the form of the API."""
     warehouse, role, project = at["warehouse"], at["role"], at["on_project"]
-    within = {kind: at[kind] for kind in ("namespace", "table", "view", "generic_table") if at[kind] is not None}
-    if (
-        len(within) > 1
-        or sum(each is not None for each in (warehouse, role, project)) != 1
-        or (within and not warehouse)
-    ):
+    within = [(kind, name) for kind in reversed(_WITHIN) for name in at[kind]]
+    if sum(each is not None for each in (warehouse, role, project)) != 1 or (within and not warehouse):
         raise click.UsageError(
-            "give --warehouse, with at most one of --namespace, --table, --view and --generic-table; or --role; or "
+            "give --warehouse, with or without --namespace, --table, --view and --generic-table; or --role; or "
             "--on-project"
         )
     if role is not None:
-        return {"type": "role", "role-id": str(role)}
+        return [{"type": "role", "role-id": str(role)}]
     if project is not None:
-        return {"type": "project", "project-id": project}
+        return [{"type": "project", "project-id": project}]
     id = as_uuid(warehouse) or warehouse_named(api, warehouse, warehouse).id
-    if not within:
-        return {"type": "warehouse", "warehouse-id": id}
-    [(kind, name)] = within.items()
+    return [_within(id, *each) for each in within] or [{"type": "warehouse", "warehouse-id": id}]
+
+
+def _within(id: str, kind: str, name: str) -> dict[str, Any]:
+    """Return an object in the warehouse with this id, by its name with dots, in the form of the API."""
     levels = name.split(".")
     if kind == "namespace":
         return {"type": kind, "warehouse-id": id, "namespace": levels}
@@ -145,11 +159,11 @@ def requested_object(api: Management, at: dict[str, Any]) -> dict[str, Any]:
     return {"type": kind.replace("_", "-"), "warehouse-id": id, "namespace": levels[:-1], "name": levels[-1]}
 
 
-def row_line(row: dict[str, Any], end: str, privileges: list[str] | None = None) -> str:
-    """Return a request or an activation as one line, with its end."""
+def row_line(row: dict[str, Any], end: str, privileges: list[str] | None = None, *further: str) -> str:
+    """Return a request or an activation as one line, with its end and further fields."""
     given = ",".join(privileges or row["privileges"])
     user, on = row["principal"]["user"], row["object"]["type"]
-    return line(row["id"], row["status"], user, given, on, row["name"], end, row["reason"])
+    return line(row["id"], row["status"], user, given, on, row["name"], end, row["reason"], *further)
 
 
 def add_step(group: click.Group, path: str, step: str, done: str, help: str, text: str | None = None) -> None:

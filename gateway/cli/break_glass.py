@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.access_requests import add_step, in_warehouse, requested_object, row_line
+from gateway.cli.access_requests import add_step, in_warehouse, requested_objects, row_line
 from gateway.cli.management import Management, line, with_api
 
 _PATH: Final = "/access/break-glass"
@@ -30,7 +30,9 @@ def start(
     privileges: tuple[str, ...], minutes: int, reason: str, second_person: bool, api: Management, **at: Any
 ) -> None:
     """Take PRIVILEGES on an object, by default on the warehouse. Print the id, the status and the end."""
-    on = requested_object(api, {"role": None, "on_project": None, **at})
+    on, *further = requested_objects(api, {"role": None, "on_project": None, **at})
+    if further:
+        raise click.UsageError("give at most one of --namespace, --table, --view and --generic-table")
     body = {"object": on, "privileges": list(privileges), "reason": reason, "minutes": minutes}
     made = api.send("POST", _PATH, body=body | ({"second-person": True} if second_person else {})).json()
     click.echo(line(made["id"], made["status"], made.get("ends-at", "")))

@@ -7,6 +7,7 @@ Each walk has a counterpart in which the same requests succeed, so that no walk 
 from __future__ import annotations
 
 import re
+from itertools import groupby
 
 import pytest
 
@@ -56,7 +57,8 @@ async def test_a_caller_with_all_rights_reaches_every_use_case() -> None:
             await app.send(example)
             name = type(example.operation).__name__
             expected = [] if name in WITHOUT_USE_CASE else ORDERED.get(name, [name])
-            assert [called for called in app.spy.calls] == expected or name in EXTRAS, example
+            # A request for several objects finds each of them first.
+            assert [called for called, _ in groupby(app.spy.calls)] == expected or name in EXTRAS, example
     recorded = {decision.operation for record in app.door_fixture.audit.buffered for decision in record.decisions}
     assert recorded == {operation.name() for operation in OPERATIONS.values() if not operation.is_public()}
 

@@ -54,7 +54,10 @@ NOT_OF_THE_REQUEST = {
     ),
     "features.tables.tabular_creation.refuse_taken_name": "for use cases: rows of the permit, and the requested name",
     **dict.fromkeys(
-        (f"features.access_requests.deciders.Deciders.{name}" for name in ("readable", "grantable", "find", "answer")),
+        (
+            f"features.access_requests.deciders.Deciders.{name}"
+            for name in ("readable", "grantable", "find", "find_all", "answer")
+        ),
         "for use cases: the request that their operation names, or rows that they have read",
     ),
     "features.access_requests.decided.DecidedLists.page": "for use cases: how they read and filter rows",

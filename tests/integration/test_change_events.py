@@ -19,6 +19,7 @@ from tests.support.stack import generic_tables as generic
 from tests.support.stack import namespace_moves as moves
 from tests.support.stack import registrations, renames, roles, transactions, views, warehouses
 from tests.support.stack import table_creation as tables
+from tests.support.stack.access_requests import asked_together, decide
 from tests.support.stack.lifecycle import end_now, soft_world, undrop, until
 from tests.support.stack.world import SCHEMA, World, unique
 
@@ -364,3 +365,32 @@ def _id(world: World, ns: str) -> str:
 
 def _in(project: str) -> dict[str, str]:
     return {"x-project-id": project}
+
+
+def test_each_request_of_a_bundle_is_announced(world: World, announced: Callable[[], list[Sent]]) -> None:
+    bob, two = world.stranger(), [world.table(world.namespace()) for _ in range(2)]
+    for table in two:
+        world.grant("describe", bob, "table", table.uuid)
+    first, second = sorted(table.uuid for table in two)
+    announced()
+    bundle, ids = asked_together(bob, world, *two)
+    events = announced()
+    assert _summary(events) == [("createAccessRequest", id) for id in ids]
+    assert [each["data"]["object"] for each in events] == [table.uuid for table in two]
+    for _ in range(2):
+        _succeeds(decide(world.admin, bundle, "approve"))
+    assert sorted(_summary(announced())) == sorted(
+        (type, id) for type in ("approveAccessRequest", "changeGrants") for id in (first, second)
+    )
+    denied, _ = asked_together(bob, world, *two)
+    announced()
+    for _ in range(2):
+        _succeeds(decide(world.admin, denied, "deny"))
+    assert _summary(announced()) == [("denyAccessRequest", id) for id in (first, second)]
+    withdrawn, ids = asked_together(bob, world, *two)
+    announced()
+    for _ in range(2):
+        _succeeds(decide(bob, withdrawn, "withdraw"))
+    first_event, *further = _summary(announced())
+    assert first_event == ("withdrawAccessRequest", withdrawn)
+    assert sorted(further) == sorted(("withdrawAccessRequest", id) for id in ids)

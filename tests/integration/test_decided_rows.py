@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import create_mock_engine, text
+from sqlalchemy import Select, create_mock_engine, text
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from gateway.access.door.list_visibility import Holders
@@ -61,7 +61,10 @@ class _Filled:
         selection = Selection(
             user="me", holders=Holders("me", ()), deciding=_DECIDING, project_id=None, own=own, limit=100
         )
-        statement = _KINDS[self.table].page(selection)
+        return await self.cost(_KINDS[self.table].page(selection))
+
+    async def cost(self, statement: Select[Any]) -> tuple[int, int]:
+        """Return (the rows of a statement, the rows of the table that PostgreSQL reads for it)."""
         compiled = statement.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True})
         found = await self.connection.exec_driver_sql(f"explain (analyze, format json) {compiled}")
         explained = found.scalar_one()
@@ -118,3 +121,16 @@ async def test_a_grant_on_a_warehouse_leads_to_the_rows_of_this_warehouse_only(u
         await made.grant("manage_grants", "warehouse", made.warehouse)
         found, read = await made.read(own=False)
         assert (found, read <= 2 * found) == (5, True)
+
+
+async def test_a_bundle_is_read_by_its_index(url: str) -> None:
+    async with _filled(url, "access_requests") as made:
+        bundle = uuid4()
+        together = text("update access_requests set bundle = :bundle where warehouse_id = :warehouse returning id")
+        (first, *_) = (
+            await made.connection.execute(together, {"bundle": bundle, "warehouse": made.warehouse})
+        ).scalars()
+        await made.connection.execute(text("analyze access_requests"))
+        for id, found in ((bundle, 5), (first, 1), (uuid4(), 0)):
+            # Each row is read once for its id and once for its columns.
+            assert await made.cost(access_requests._bundled(id)) == (found, 2 * found)

@@ -79,23 +79,35 @@ class AccessObject(StrictRequest, frozen=True, omit_defaults=True):
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=255)] | None = None
 
 
-class CreateAccessRequestRequest(StrictRequest, frozen=True):
-    """Request of `POST /access/requests`. Without `duration-seconds`, the access has the default duration."""
+class AccessRequestItem(StrictRequest, frozen=True):
+    """An object and the privileges on it."""
 
     object: AccessObject
     privileges: Privileges
+
+
+class CreateAccessRequestRequest(StrictRequest, frozen=True):
+    """Request of `POST /access/requests`. Without `duration-seconds`, the access has the default duration.
+
+    `items` replaces `object` and `privileges` in a request for several objects. Their requests form a bundle.
+    """
+
     reason: Reason
+    object: AccessObject | None = None
+    privileges: Privileges | None = None
+    items: Annotated[tuple[AccessRequestItem, ...], msgspec.Meta(min_length=1, max_length=10)] | None = None
     duration_seconds: Duration | None = None
 
 
 class ApproveAccessRequestRequest(StrictRequest, frozen=True):
     """Request of `POST …/approve`. `privileges` and `duration-seconds` give less than was requested. Without them, the
-    whole request is approved.
+    whole request is approved. `requests` selects some requests of a bundle.
     """
 
     privileges: Privileges | None = None
     duration_seconds: Duration | None = None
     comment: Comment | None = None
+    requests: Annotated[tuple[UUID, ...], msgspec.Meta(min_length=1, max_length=10)] | None = None
 
 
 class DenyAccessRequestRequest(StrictRequest, frozen=True):
@@ -104,15 +116,32 @@ class DenyAccessRequestRequest(StrictRequest, frozen=True):
     reason: Reason
 
 
+class RequestedItem(Answer, frozen=True, omit_defaults=True, kw_only=True):
+    """One request of a bundle, with the members of `AccessRequest` that differ between its requests."""
+
+    id: UUID
+    status: AccessRequestStatus
+    object: GrantedOn
+    name: str
+    opens: list[Opening] | None = None
+    privileges: list[str]
+    granted: list[str] | None = None
+    ends_at: datetime | None = None
+
+
 class AccessRequest(Answer, frozen=True, omit_defaults=True, kw_only=True):
     """A request for access. `name` is the name of the object at the time of the request.
 
     `expires-at` is the time until which a decision is possible. `granted` are the privileges of an approved request,
     which may be fewer than requested, and `ends-at` is the expiry of their grants. `opens` are the numbers of
     objects to which an approval gives access too. It is absent in lists, and for callers that may not know them.
+    `bundle` is the id of all requests that were made together with this one. `items` are those that the caller may
+    read, this one included. It is absent in lists.
     """
 
     id: UUID
+    bundle: UUID | None = None
+    items: list[RequestedItem] | None = None
     status: AccessRequestStatus
     principal: GrantedTo
     object: GrantedOn

@@ -9,7 +9,7 @@ is then decided by the right on its object.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Final
 from uuid import UUID
 
@@ -96,7 +96,8 @@ class FindRequestableTag(QuestionOperation):
 class CreateAccessRequest(ChangeOperation):
     """Request privileges on an object that the caller sees, or to which it may request access.
 
-    `by_tag` is a tag on the object by which it may do so. Policies decide about the object, also then.
+    `by_tag` is a tag on the object by which it may do so. Policies decide about the object, also then. `further` are
+    the requests for other objects that are made together with this one.
     """
 
     endpoint: ClassVar[str] = FindRequestableTag.endpoint
@@ -106,15 +107,26 @@ class CreateAccessRequest(ChangeOperation):
     on: Ref
     privileges: tuple[Privilege, ...]
     by_tag: TagRef | None = None
+    further: tuple[CreateAccessRequest, ...] = ()
+
+    @property
+    def each(self) -> tuple[CreateAccessRequest, ...]:
+        """The requests, each for one object."""
+        return (replace(self, further=()), *self.further)
+
+    def parts(self) -> tuple[Operation, ...]:
+        return self.each if self.further else ()
 
     def demands(self) -> tuple[Demand, ...]:
+        if self.further:
+            return tuple(demand for part in self.parts() for demand in part.demands())
         requestable = Can.REQUEST_ACCESS if Can.REQUEST_ACCESS in ACTIONS[self.on.type] else None
         own = Demand(VISIBLE_BY[self.on.type], self.on, required=self.by_tag is None, alternative=requestable)
         return (own,) if self.by_tag is None else (own, Demand(Can.REQUEST_ACCESS, self.by_tag))
 
     def hidden(self, ref: Ref) -> CatalogError:
         """Return the error for an absent object, also if the right on the tag ended meanwhile."""
-        return super().hidden(self.on)
+        return super().hidden(next(each.on for each in self.each if ref in (each.on, each.by_tag)))
 
     def facts(self) -> Facts:
         return {
@@ -144,7 +156,7 @@ class ListAccessRequests(ReadOperation):
 
 @dataclass(frozen=True)
 class GetAccessRequest(ReadOperation):
-    """Return a request to its requester, or to a principal that may decide about it."""
+    """Return a request, or one of a bundle, to its requester or to a principal that may decide about it."""
 
     endpoint: ClassVar[str] = f"GET {_ONE}"
     open_to: ClassVar[PublicAudience] = _FOUND_FIRST
@@ -156,7 +168,10 @@ class GetAccessRequest(ReadOperation):
 
 @dataclass(frozen=True)
 class FindingAccessRequest(QuestionOperation, abstract=True):
-    """Mixin of operations that find a request to change. The right on its object decides the next operation."""
+    """Mixin of operations that find a request, or those of a bundle by its id, to change them.
+
+    The right on the objects decides the next operation.
+    """
 
     # Read-only: this operation only finds the request. A separate operation changes it.
     pause_reason: ClassVar[str] = "a request is found to be decided, and that pauses"
@@ -171,17 +186,24 @@ class FindingAccessRequest(QuestionOperation, abstract=True):
 class ChangingAccess(ChangeOperation, abstract=True):
     """Mixin of operations that change the grants of a request.
 
-    `change` is the change of grants, which the door decides as if the caller made it directly.
+    `change` is the change of grants, which the door decides as if the caller made it directly. `further` are the other
+    requests of a bundle with their changes.
     """
 
     found: FoundAccessRequest
     change: ChangeGrants
+    further: tuple[tuple[FoundAccessRequest, ChangeGrants], ...] = field(default=(), kw_only=True)
+
+    @property
+    def each(self) -> tuple[tuple[FoundAccessRequest, ChangeGrants], ...]:
+        """The requests, each with the change of its grants."""
+        return ((self.found, self.change), *self.further)
 
     def parts(self) -> tuple[Operation, ...]:
-        return (self.change,)
+        return tuple(change for _, change in self.each)
 
     def demands(self) -> tuple[Demand, ...]:
-        return self.change.demands()
+        return tuple(demand for _, change in self.each for demand in change.demands())
 
     def hidden(self, ref: Ref) -> CatalogError:
         """Return AccessRequestNotFound, because a caller that does not see the object must not learn its id."""
@@ -191,7 +213,8 @@ class ChangingAccess(ChangeOperation, abstract=True):
         return {"access_request": str(self.found.id), "requested_by": self.found.principal, **self.change.facts()}
 
     def audit_details(self) -> Mapping[str, str]:
-        return {"access_request": str(self.found.id), "requested_by": self.found.principal}
+        ids = ",".join(str(found.id) for found, _ in self.each)
+        return {"access_request": ids, "requested_by": self.found.principal}
 
 
 @dataclass(frozen=True)
@@ -231,7 +254,10 @@ class FindAccessRequestToDeny(FindingAccessRequest):
 
 @dataclass(frozen=True)
 class DenyAccessRequest(ChangeOperation):
-    """Deny a request. The caller must be able to grant `privilege`, one of those that were requested."""
+    """Deny a request. The caller must be able to grant `privilege`, one of those that were requested.
+
+    `further` are the other requests of a bundle, which are denied together with this one.
+    """
 
     endpoint: ClassVar[str] = FindAccessRequestToDeny.endpoint
     event: ClassVar[EventDeclaration] = ChangeEvent(on="found.on")
@@ -239,9 +265,19 @@ class DenyAccessRequest(ChangeOperation):
     found: FoundAccessRequest
     privilege: Privilege
     request: DenyAccessRequestRequest
+    further: tuple[tuple[FoundAccessRequest, Privilege], ...] = ()
+
+    @property
+    def each(self) -> tuple[tuple[FoundAccessRequest, Privilege], ...]:
+        """The requests, each with a privilege of it that the caller must be able to grant."""
+        return ((self.found, self.privilege), *self.further)
+
+    def parts(self) -> tuple[Operation, ...]:
+        # Policies decide about the object of each request.
+        return tuple(replace(self, found=found, privilege=one, further=()) for found, one in self.each if self.further)
 
     def demands(self) -> tuple[Demand, ...]:
-        return (Demand(granting(self.privilege), self.found.on),)
+        return tuple(Demand(granting(privilege), found.on) for found, privilege in self.each)
 
     def facts(self) -> Facts:
         return {"access_request": str(self.found.id), "requested_by": self.found.principal}
@@ -281,12 +317,12 @@ class EndAccess(ChangingAccess):
         return () if self.own else super().demands()
 
     def further_refs(self) -> tuple[Ref, ...]:
-        return (self.found.on,)
+        return tuple(found.on for found, _ in self.each)
 
 
 @dataclass(frozen=True)
 class ChangingOwnAccessRequest(ChangeOperation, abstract=True):
-    """Mixin of changes by the requester that concern the request only, and no grant."""
+    """Mixin of changes by the requester that concern the request or bundle only, and no grant."""
 
     returns: ClassVar[int] = 204
     open_to: ClassVar[PublicAudience] = _OWN

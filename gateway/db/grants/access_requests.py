@@ -6,10 +6,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Text, and_, any_, case, cast, delete, exists, func, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    any_,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    union,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.access.door.list_visibility import Holders
@@ -37,10 +53,11 @@ _PENDING: Final = and_(requests.c.status == AccessRequestStatus.PENDING.value, r
 
 @dataclass(frozen=True, slots=True)
 class AccessRequestRow(DecidedRow):
-    """A request with its current status. `duration` is in seconds."""
+    """A request with its current status. `duration` is in seconds. `bundle` is None for a request made alone."""
 
     named = "access request"
 
+    bundle: UUID | None
     duration: int
     expires_at: datetime
     reminded_at: datetime | None
@@ -86,9 +103,11 @@ def _status() -> ColumnElement[str]:
 _REQUESTS: Final = DecidedRows(requests, AccessRequestRow, {"status": _status()})
 
 
-async def record(connection: AsyncConnection, new: NewRow, *, duration: int, lifetime: float) -> None:
+async def record(
+    connection: AsyncConnection, new: NewRow, *, bundle: UUID | None, duration: int, lifetime: float
+) -> None:
     """Record a pending request. `duration` and `lifetime` are in seconds."""
-    await _REQUESTS.record(connection, new, duration=duration, expires_at=NOW + seconds(lifetime))
+    await _REQUESTS.record(connection, new, bundle=bundle, duration=duration, expires_at=NOW + seconds(lifetime))
 
 
 async def open_requests(
@@ -136,6 +155,17 @@ async def tag_to_request_by(connection: AsyncConnection, object_id: UUID, holder
 async def get(connection: AsyncConnection, id: UUID) -> AccessRequestRow | None:
     """Return the request with this id, or None."""
     return await fetch_optional(connection, AccessRequestRow, _REQUESTS.one(id))
+
+
+async def bundled(connection: AsyncConnection, id: UUID) -> list[AccessRequestRow]:
+    """Return the request with this id, or the requests of the bundle with this id, in the order of their ids."""
+    return await fetch_all(connection, AccessRequestRow, _bundled(id))
+
+
+def _bundled(id: UUID) -> Select[Any]:
+    # Each half reads its index. With `or`, the order of the ids could make the planner read the whole table.
+    ids = union(select(requests.c.id).where(requests.c.id == id), select(requests.c.id).where(requests.c.bundle == id))
+    return _REQUESTS.all_of(select(ids.subquery().c.id))
 
 
 async def page(

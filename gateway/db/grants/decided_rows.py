@@ -141,6 +141,13 @@ class DecidedRows:
         """Return the statement that reads the row with this id."""
         return self._select().where(self.table.c.id == id)
 
+    def all_of(self, ids: Select[Any]) -> Select[Any]:
+        """Return the statement that reads the rows whose ids `ids` selects, in the order of the ids."""
+        # An array, because a join can make the planner read rows between these.
+        return (
+            self._select().where(self.table.c.id == any_(func.array(ids.scalar_subquery()))).order_by(self.table.c.id)
+        )
+
     async def change(
         self, connection: AsyncConnection, id: UUID, condition: ColumnElement[bool], **values: object
     ) -> bool:
@@ -167,9 +174,7 @@ class DecidedRows:
         if selection.own is not True:
             found += self._of_others(selection, *terms, columns.principal != selection.user)
         ways = union(*(select(each.subquery().c.id) for each in found))
-        ids = ways.order_by("id").limit(selection.limit).scalar_subquery()
-        # An array, because a join can make the planner read rows between these.
-        return self._select().where(columns.id == any_(func.array(ids))).order_by(columns.id)
+        return self.all_of(select(ways.subquery().c.id).order_by("id").limit(selection.limit))
 
     def _of_others(self, selection: Selection, *terms: ColumnElement[bool]) -> list[Select[Any]]:
         """Return a statement for each kind of object with a grant of the user: the ids of the rows on it or in it."""

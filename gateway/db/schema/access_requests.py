@@ -13,6 +13,7 @@ access_requests = Table(
     metadata,
     Column("id", UUID(as_uuid=True), primary_key=True),
     Column("principal", Text, nullable=False),
+    Column("bundle", UUID(as_uuid=True)),
     Column("project_id", Text, ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
     Column("warehouse_id", UUID(as_uuid=True)),
     Column("object_type", Text, nullable=False),
@@ -34,12 +35,14 @@ access_requests = Table(
     Column("ended_at", DateTime(timezone=True)),
     CheckConstraint("status in ('pending', 'approved', 'denied', 'withdrawn', 'ended')", name="status"),
     Index(None, "principal", "id"),
+    Index(None, "bundle"),
     Index(None, "object_type", "object_id", "id"),
     Index(None, "project_id", "id"),
     Index(None, "warehouse_id", "id"),
     Index("access_requests_pending_idx", "id", postgresql_where=text("status = 'pending'")),
 )
 """`principal` is the user that requests the privileges, and receives the grants. `duration` is in seconds.
+Rows with the same `bundle` were requested together.
 
 A pending request expires at `expires_at`. An approved one has the privileges in `granted`, whose grants expire at
 `ends_at`. `name` is the name of the object at the time of the request. Statuses that follow from the time, `expired`

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
+from uuid import UUID
 
+from gateway.access.demand import Facts
 from gateway.access.door.permit import Permit
-from gateway.access.events.change_event import FurtherChanges, FurtherEvent
+from gateway.access.events.change_event import FurtherChanges, FurtherEvent, type_of
 from gateway.access.management_errors import (
     AccessAlreadyGranted,
     AccessRequestInvalid,
@@ -15,6 +18,7 @@ from gateway.access.management_errors import (
     OwnAccessRequestForbidden,
 )
 from gateway.access.nouns.authz_errors import access_request_not_found
+from gateway.access.nouns.privileges import Privilege
 from gateway.access.operations.access_request_bodies import AccessRequestStatus
 from gateway.access.operations.access_requests import (
     ApproveAccessRequest,
@@ -27,6 +31,7 @@ from gateway.access.operations.access_requests import (
     FoundAccessRequest,
     change_for,
 )
+from gateway.access.operations.grant_lists import ChangeGrants
 from gateway.access.operations.grants import Assignment
 from gateway.db.engine.database import Connection
 from gateway.db.grants import access_requests
@@ -34,7 +39,7 @@ from gateway.db.grants.access_requests import AccessRequestRow
 from gateway.db.grants.decided_rows import granted_for_longer
 from gateway.features.access_requests.access_requests import not_pending
 from gateway.features.access_requests.decided import user_of
-from gateway.features.access_requests.deciders import Deciders, privileges_of
+from gateway.features.access_requests.deciders import Deciders, privileges_of, with_first_status
 from gateway.features.access_requests.requested_objects import stored_ref
 from gateway.features.grants.grants import Grants, RequestedChange
 from gateway.features.kit import Kit, UseCases
@@ -57,14 +62,21 @@ class AccessDecisions(UseCases):
         Raises AccessRequestNotFound, OwnAccessRequestForbidden, and AccessRequestInvalid for an approval of more than
         was requested, or of a privilege that can no longer be granted.
         """
+        rows = await self._of_another(permit, permit.operation.request.requests)
+        rows = with_first_status(rows, AccessRequestStatus.PENDING, AccessRequestStatus.APPROVED)
+        first, *further = [self._approval(permit, row) for row in rows]
+        return ApproveAccessRequest(*first, permit.operation.request, further=tuple(further))
+
+    def _approval(
+        self, permit: Permit[FindAccessRequestToApprove], row: AccessRequestRow
+    ) -> tuple[FoundAccessRequest, ChangeGrants]:
         request = permit.operation.request
-        row = await self._of_another(permit)
         chosen = row.privileges if request.privileges is None else sorted(set(request.privileges))
         duration = row.duration if request.duration_seconds is None else request.duration_seconds
         if not set(chosen) <= set(row.privileges) or duration > row.duration:
             raise AccessRequestInvalid(
-                f"An approval can give {', '.join(row.privileges)} for {row.duration} s, as requested, or less. A "
-                "longer access needs a new request."
+                f"An approval can give {', '.join(row.privileges)} on {row.name} for {row.duration} s, as requested, "
+                "or less. A longer access needs a new request."
             )
         known = privileges_of(row)
         unknown = sorted(set(chosen) - set(known))
@@ -76,7 +88,7 @@ class AccessDecisions(UseCases):
         ends = permit.resolution.now + timedelta(seconds=min(duration, self._rules.longest_duration))
         writes = tuple(Assignment(each, user_of(row), row.grant_reason, ends) for each in known if each in chosen)
         found = _found(row)
-        return ApproveAccessRequest(found, change_for(found, writes=writes), request)
+        return found, change_for(found, writes=writes)
 
     async def approve(self, permit: Permit[ApproveAccessRequest]) -> None:
         """Approve the request, and grant its privileges in the same transaction.
@@ -84,68 +96,81 @@ class AccessDecisions(UseCases):
         Repeating the own decision has no effect. Raises AccessRequestNotOpen, AccessAlreadyGranted, and the errors of
         a change of grants.
         """
-        operation, by = permit.operation, permit.actor.id
-        found, writes = operation.found, operation.change.writes
-        granted = [each.privilege for each in writes]
-        before = await self._now(found)
-        if before.status == AccessRequestStatus.APPROVED and (before.decided_by, before.granted) == (by, granted):
+        rows = [await self._now(found) for found, _ in permit.operation.each]
+        pairs = list(zip(rows, permit.operation.each, strict=True))
+        if all(_approved_before(row, change, permit.actor.id) for row, (_, change) in pairs):
             await self._repeat(permit)
             return
+        marks = [partial(self._approve, permit, row, found, change.writes) for row, (found, change) in pairs]
+        await self._change(permit, rows, [RequestedChange(mark) for mark in marks])
+
+    async def _approve(
+        self,
+        permit: Permit[ApproveAccessRequest],
+        before: AccessRequestRow,
+        found: FoundAccessRequest,
+        writes: Sequence[Assignment],
+        connection: Connection,
+    ) -> None:
+        by, granted = permit.actor.id, [each.privilege for each in writes]
         [ends] = {each.expires_at for each in writes}
         if ends is None:
             raise LookupError("the grants of a request expire")
-
-        async def mark(connection: Connection) -> None:
-            longer = await granted_for_longer(connection, before, granted, by=by, until=ends)
-            if longer is not None:
-                raise AccessAlreadyGranted(
-                    f"You have already granted {longer} to {found.principal} for as long or longer. Deny the request, "
-                    "or approve its other privileges."
-                )
-            comment = operation.request.comment
-            approved = AccessRequestStatus.APPROVED
-            if not await access_requests.decide(
-                connection, found.id, approved, by=by, comment=comment, granted=granted, ends_at=ends
-            ):
-                raise not_pending(await _get(connection, found))
-
-        await self._change(permit, before, mark)
+        longer = await granted_for_longer(connection, before, granted, by=by, until=ends)
+        if longer is not None:
+            raise AccessAlreadyGranted(
+                f"You have already granted {longer} to {found.principal} for as long or longer. Deny the request, "
+                "or approve its other privileges."
+            )
+        comment, approved = permit.operation.request.comment, AccessRequestStatus.APPROVED
+        if not await access_requests.decide(
+            connection, found.id, approved, by=by, comment=comment, granted=granted, ends_at=ends
+        ):
+            raise not_pending(await _get(connection, found))
 
     async def find_to_deny(self, permit: Permit[FindAccessRequestToDeny]) -> DenyAccessRequest:
         """Find the request. Return the operation that denies it, which the door decides next.
 
         Raises AccessRequestNotFound and OwnAccessRequestForbidden.
         """
-        row = await self._of_another(permit)
-        grantable = await self._deciders.grantable(permit, row)
-        if not grantable:
-            raise access_request_not_found(row.id)
-        return DenyAccessRequest(_found(row), grantable[0], permit.operation.request)
+        denied: list[tuple[FoundAccessRequest, Privilege]] = []
+        rows = await self._of_another(permit)
+        for row in with_first_status(rows, AccessRequestStatus.PENDING, AccessRequestStatus.DENIED):
+            grantable = await self._deciders.grantable(permit, row)
+            if not grantable:
+                raise access_request_not_found(row.id)
+            denied.append((_found(row), grantable[0]))
+        first, *further = denied
+        return DenyAccessRequest(*first, permit.operation.request, tuple(further))
 
     async def deny(self, permit: Permit[DenyAccessRequest]) -> None:
         """Deny the request. Repeating the own decision has no effect. Raises AccessRequestNotOpen."""
-        operation, by = permit.operation, permit.actor.id
+        by, denied, comment = permit.actor.id, AccessRequestStatus.DENIED, permit.operation.request.reason
+        rows = [await self._now(found) for found, _ in permit.operation.each]
+        permit.pending_audit.further_changes = FurtherChanges(_further("denyAccessRequest", rows)).all
         async with self._database.change(permit) as connection:
-            denied, comment = AccessRequestStatus.DENIED, operation.request.reason
-            if await access_requests.decide(connection, operation.found.id, denied, by=by, comment=comment):
-                return
-            now = await _get(connection, operation.found)
-            if now.status != AccessRequestStatus.DENIED or now.decided_by != by:
-                raise not_pending(now)
-            permit.pending_audit.add_details(repeated="true")
+            decided = [
+                await _get(connection, found)
+                for found, _ in permit.operation.each
+                if not await access_requests.decide(connection, found.id, denied, by=by, comment=comment)
+            ]
+            repeats = len(decided) == len(rows) and all((row.status, row.decided_by) == (denied, by) for row in decided)
+            if decided and not repeats:
+                raise not_pending(decided[0])
+            if repeats:
+                permit.pending_audit.add_details(repeated="true")
 
     async def find_to_end(self, permit: Permit[FindAccessRequestToEnd]) -> EndAccess:
         """Find the request. Return the operation that ends its access, which the door decides next.
 
         Raises AccessRequestNotFound, and AccessRequestNotOpen for a request that was never approved.
         """
-        row = await self._deciders.find(permit, permit.operation.access_request_id)
-        if not row.granted:
-            raise _not_approved(row)
-        given = [each for each in privileges_of(row) if each in row.granted]
-        found = _found(row)
-        change = change_for(found, deletes=tuple(Assignment(each, user_of(row)) for each in given))
-        return EndAccess(found, change, own=row.principal == permit.actor.id)
+        rows = await self._deciders.find_all(permit, permit.operation.access_request_id)
+        given = [row for row in rows if row.granted]
+        if not given:
+            raise _not_approved(rows[0])
+        first, *further = [_end_of(row) for row in with_first_status(given, AccessRequestStatus.APPROVED)]
+        return EndAccess(*first, own=rows[0].principal == permit.actor.id, further=tuple(further))
 
     async def end(self, permit: Permit[EndAccess]) -> None:
         """Revoke the grants that the approval made. Other grants of the same privileges stay.
@@ -155,44 +180,35 @@ class AccessDecisions(UseCases):
         """
         if permit.operation.own and permit.operation.found.principal != permit.actor.id:
             raise access_request_not_found(permit.operation.found.id)
-        found = permit.operation.found
-        before = await self._now(found)
-
-        async def mark(connection: Connection) -> None:
-            if not await access_requests.end(connection, found.id, by=permit.actor.id):
-                now = await _get(connection, found)
-                if now.status != AccessRequestStatus.ENDED:
-                    raise _not_approved(now)
-
-        await self._change(permit, before, mark, granted_for=before.grant_reason)
+        rows = [await self._now(found) for found, _ in permit.operation.each]
+        marks = [partial(_end, found, permit.actor.id) for found, _ in permit.operation.each]
+        changes = [RequestedChange(mark, row.grant_reason) for mark, row in zip(marks, rows, strict=True)]
+        await self._change(permit, rows, changes)
 
     async def _change(
         self,
         permit: Permit[ChangesAccess],
-        row: AccessRequestRow,
-        mark: Callable[[Connection], Awaitable[None]],
-        granted_for: str | None = None,
+        rows: Sequence[AccessRequestRow],
+        requested: Sequence[RequestedChange],
     ) -> None:
-        """Change the grants of a request, and announce the change of grants beside that of the request."""
-        announced = FurtherEvent(
-            type="changeGrants",
-            kind=row.object_type,
-            id=row.object_id,
-            data=permit.operation.change.facts(),
-            project_id=row.project_id,
-            warehouse_id="" if row.warehouse_id is None else str(row.warehouse_id),
-        )
-        permit.pending_audit.further_changes = FurtherChanges([announced]).all
-        await self._grants.change_for_request(permit, [(permit.operation.change, RequestedChange(mark, granted_for))])
+        """Change the grants of requests, and announce the changes of grants beside those of the requests."""
+        changes = [change for _, change in permit.operation.each]
+        announced = [_event("changeGrants", row, change.facts()) for row, change in zip(rows, changes, strict=True)]
+        name = type_of("", type(permit.operation).__name__)
+        permit.pending_audit.further_changes = FurtherChanges([*announced, *_further(name, rows)]).all
+        await self._grants.change_for_request(permit, list(zip(changes, requested, strict=True)))
 
-    async def _of_another(self, permit: Permit[FindingAccessRequest]) -> AccessRequestRow:
-        """Return the request that the caller is to decide. Raises OwnAccessRequestForbidden for the caller's own."""
-        row = await self._deciders.find(permit, permit.operation.access_request_id)
+    async def _of_another(
+        self, permit: Permit[FindingAccessRequest], selected: Sequence[UUID] | None = None
+    ) -> Sequence[AccessRequestRow]:
+        """Return the requests that the caller is to decide. Raises OwnAccessRequestForbidden for the caller's own."""
+        rows = await self._deciders.find_all(permit, permit.operation.access_request_id, selected)
+        row = rows[0]
         if row.principal == permit.actor.id:
             raise OwnAccessRequestForbidden(
                 f"You made access request {row.id}. Another principal that may grant its privileges has to decide."
             )
-        return row
+        return rows
 
     async def _now(self, found: FoundAccessRequest) -> AccessRequestRow:
         async with self._database.read() as connection:
@@ -203,6 +219,41 @@ class AccessDecisions(UseCases):
         permit.pending_audit.add_details(repeated="true")
         async with self._database.change(permit):
             pass
+
+
+def _approved_before(row: AccessRequestRow, change: ChangeGrants, by: str) -> bool:
+    granted = [each.privilege for each in change.writes]
+    return row.status == AccessRequestStatus.APPROVED and (row.decided_by, row.granted) == (by, granted)
+
+
+def _end_of(row: AccessRequestRow) -> tuple[FoundAccessRequest, ChangeGrants]:
+    given = [each for each in privileges_of(row) if each in (row.granted or ())]
+    found = _found(row)
+    return found, change_for(found, deletes=tuple(Assignment(each, user_of(row)) for each in given))
+
+
+async def _end(found: FoundAccessRequest, by: str, connection: Connection) -> None:
+    if not await access_requests.end(connection, found.id, by=by):
+        now = await _get(connection, found)
+        if now.status != AccessRequestStatus.ENDED:
+            raise _not_approved(now)
+
+
+def _further(type: str, rows: Sequence[AccessRequestRow]) -> list[FurtherEvent]:
+    """Return the events of the requests after the first, which the operation itself announces."""
+    facts = [{"access_request": str(row.id), "requested_by": row.principal} for row in rows]
+    return [_event(type, row, each) for row, each in list(zip(rows, facts, strict=True))[1:]]
+
+
+def _event(type: str, row: AccessRequestRow, data: Facts) -> FurtherEvent:
+    return FurtherEvent(
+        type=type,
+        kind=row.object_type,
+        id=row.object_id,
+        data=data,
+        project_id=row.project_id,
+        warehouse_id="" if row.warehouse_id is None else str(row.warehouse_id),
+    )
 
 
 def _found(row: AccessRequestRow) -> FoundAccessRequest:

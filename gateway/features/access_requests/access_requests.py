@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 from uuid import UUID
 
+from uuid_utils.compat import uuid7
+
+from gateway.access.demand import Facts
 from gateway.access.door.list_visibility import holders_of
 from gateway.access.door.permit import Permit
+from gateway.access.events.change_event import FurtherChanges, FurtherEvent, type_of
 from gateway.access.management_errors import (
     AccessReminderTooEarly,
     AccessRequestAlreadyOpen,
@@ -37,7 +42,7 @@ from gateway.db.grants.access_requests import AccessRequestRow
 from gateway.db.grants.decided_rows import NewRow
 from gateway.db.policies import tag_attachments
 from gateway.features.access_requests.decided import DecidedLists, new_row
-from gateway.features.access_requests.deciders import Deciders, access_request_answer
+from gateway.features.access_requests.deciders import Deciders, access_request_answer, in_lock_order, with_first_status
 from gateway.features.kit import Kit, UseCases
 
 #: The id of no object.
@@ -76,7 +81,7 @@ class AccessRequests(UseCases):
         return TagRef(tag) if tag is not None and requestable else None
 
     async def create(self, permit: Permit[CreateAccessRequest]) -> AccessRequest:
-        """Record a pending request.
+        """Record a pending request for each object, all in one transaction. Return the first.
 
         Raises AccessRequestInvalid for a duration that is too long, AccessRequestAlreadyOpen and TooManyAccessRequests.
         Raises the error for an absent object if the tag that allows the request was detached meanwhile.
@@ -87,15 +92,26 @@ class AccessRequests(UseCases):
             raise AccessRequestInvalid(
                 f"`duration-seconds` is {duration}; at most {self._rules.longest_duration} are allowed."
             )
-        new = new_row(permit, operation.on, operation.privileges, request.reason)
-        permit.pending_audit.add_details(access_request_id=str(new.id))
+        news = [(each, new_row(permit, each.on, each.privileges, request.reason)) for each in operation.each]
+        if len({new.on for _, new in news}) < len(news):
+            raise AccessRequestInvalid("`items` names an object twice. Name all privileges on an object in one item.")
+        first, bundle = news[0][1].id, uuid7() if operation.further else None
+        permit.pending_audit.add_details(access_request_id=str(first))
+        announced = [_event("createAccessRequest", new, each.facts()) for each, new in news[1:]]
+        permit.pending_audit.further_changes = FurtherChanges(announced).all
         async with self._database.change(permit) as connection:
-            await _require_attached(connection, permit, new)
-            self._refuse_more(await access_requests.open_requests(connection, new.principal, new.on, new.privileges))
-            await access_requests.record(connection, new, duration=duration, lifetime=self._rules.lifetime)
-            made = await access_requests.get(connection, new.id)
+            # All transactions lock the objects in this order.
+            for each, new in sorted(news, key=lambda pair: str(pair[1].on)):
+                await _require_attached(connection, permit, each, new)
+                self._refuse_more(
+                    await access_requests.open_requests(connection, new.principal, new.on, new.privileges)
+                )
+                await access_requests.record(
+                    connection, new, bundle=bundle, duration=duration, lifetime=self._rules.lifetime
+                )
+            made = await access_requests.get(connection, first)
         if made is None:
-            raise access_request_not_found(new.id)
+            raise access_request_not_found(first)
         return await self._deciders.answer(permit, made)
 
     def _refuse_more(self, opened: access_requests.OpenRequests) -> None:
@@ -130,29 +146,34 @@ class AccessRequests(UseCases):
         )
 
     async def withdraw(self, permit: Permit[WithdrawAccessRequest]) -> None:
-        """Withdraw a pending request of the caller; one that is withdrawn already stays so.
+        """Withdraw a pending request of the caller, or those of a bundle. Withdrawn ones stay so.
 
         Raises AccessRequestNotFound and AccessRequestNotOpen.
         """
-        id = permit.operation.access_request_id
+        by, withdrawn = permit.actor.id, AccessRequestStatus.WITHDRAWN
         async with self._database.change(permit) as connection:
-            if not await access_requests.withdraw(connection, id, by=permit.actor.id):
-                row = _own(await access_requests.get(connection, id), permit.actor.id, id)
-                if row.status != AccessRequestStatus.WITHDRAWN:
-                    raise not_pending(row)
+            rows = await _own(connection, permit)
+            ended = [row for row in rows if not await access_requests.withdraw(connection, row.id, by=by)]
+            now = [each for row in ended if (each := await access_requests.get(connection, row.id)) is not None]
+            repeats = len(now) == len(rows) and all(row.status == withdrawn for row in now)
+            if now and not repeats:
+                raise not_pending(now[0])
+            if repeats:
                 permit.pending_audit.add_details(repeated="true")
 
     async def remind(self, permit: Permit[RemindOfAccessRequest]) -> None:
-        """Announce a pending request of the caller again.
+        """Announce a pending request of the caller again, or those of a bundle.
 
         Raises AccessRequestNotFound, AccessRequestNotOpen and AccessReminderTooEarly.
         """
-        id, interval = permit.operation.access_request_id, self._rules.reminder_interval
+        interval = self._rules.reminder_interval
         async with self._database.change(permit) as connection:
-            if not await access_requests.remind(connection, id, by=permit.actor.id, interval=interval):
-                row = _own(await access_requests.get(connection, id), permit.actor.id, id)
-                if row.status != AccessRequestStatus.PENDING:
-                    raise not_pending(row)
+            for row in await _own(connection, permit):
+                if await access_requests.remind(connection, row.id, by=permit.actor.id, interval=interval):
+                    continue
+                now = await access_requests.get(connection, row.id)
+                if now is not None and now.status != AccessRequestStatus.PENDING:
+                    raise not_pending(now)
                 raise AccessReminderTooEarly(
                     f"A reminder is possible {interval:.0f} s after the request, and after the last reminder."
                 )
@@ -163,12 +184,14 @@ def not_pending(row: AccessRequestRow) -> AccessRequestNotOpen:
     return AccessRequestNotOpen(f"Access request {row.id} is {row.status}. It is not pending.")
 
 
-async def _require_attached(connection: Connection, permit: Permit[CreateAccessRequest], new: NewRow) -> None:
+async def _require_attached(
+    connection: Connection, permit: Permit[CreateAccessRequest], operation: CreateAccessRequest, new: NewRow
+) -> None:
     """Raise the error for an absent object if only a tag allows the request, and the object does not have it.
 
     The attachment is locked, so that the tag stays on the object until the request is recorded.
     """
-    operation, warehouse = permit.operation, new.warehouse_id
+    warehouse = new.warehouse_id
     if operation.by_tag is None or permit.holds(VISIBLE_BY[operation.on.type], operation.on):
         return
     if warehouse is not None:
@@ -178,7 +201,34 @@ async def _require_attached(connection: Connection, permit: Permit[CreateAccessR
     raise operation.hidden(operation.on)
 
 
-def _own(row: AccessRequestRow | None, user: str, id: UUID) -> AccessRequestRow:
-    if row is None or row.principal != user:
+async def _own(
+    connection: Connection, permit: Permit[WithdrawAccessRequest | RemindOfAccessRequest]
+) -> Sequence[AccessRequestRow]:
+    """Return the caller's pending requests with the id or bundle of the operation, in the order of their locks.
+
+    Without pending ones, return those that are withdrawn. Announce each request of a bundle beside the bundle.
+    Raises AccessRequestNotFound.
+    """
+    id = permit.operation.access_request_id
+    rows = in_lock_order(
+        [row for row in await access_requests.bundled(connection, id) if row.principal == permit.actor.id]
+    )
+    if not rows:
         raise access_request_not_found(id)
-    return row
+    own = with_first_status(rows, AccessRequestStatus.PENDING, AccessRequestStatus.WITHDRAWN)
+    name = type_of("", type(permit.operation).__name__)
+    announced = [_event(name, row, {"access_request": str(row.id)}) for row in own if row.id != id]
+    permit.pending_audit.further_changes = FurtherChanges(announced).all
+    return own
+
+
+def _event(type: str, row: AccessRequestRow | NewRow, data: Facts) -> FurtherEvent:
+    """Return the event of a request of a bundle."""
+    return FurtherEvent(
+        type=type,
+        kind="access_request",
+        id=str(row.id),
+        data=data,
+        project_id=row.project_id,
+        warehouse_id="" if row.warehouse_id is None else str(row.warehouse_id),
+    )

@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import compress
 from uuid import UUID
 
+import msgspec
+
 from gateway.access.door.permit import Permit
+from gateway.access.management_errors import BundleForbidden
 from gateway.access.nouns.authz_errors import access_request_not_found
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.relations import Can
-from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestStatus
+from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestStatus, RequestedItem
 from gateway.access.operations.access_requests import (
     CreateAccessRequest,
     FindAccessRequestToDeny,
@@ -26,7 +30,7 @@ from gateway.db.grants.access_requests import AccessRequestRow
 from gateway.features.access_requests.decided import answer_of
 from gateway.features.kit import UseCases
 
-Reading = GetAccessRequest | ListAccessRequests | FindingAccessRequest
+Reading = CreateAccessRequest | GetAccessRequest | ListAccessRequests | FindingAccessRequest
 """The operations that read requests, and filter them by the rights of the caller."""
 
 Showing = CreateAccessRequest | GetAccessRequest
@@ -64,27 +68,85 @@ class Deciders(UseCases):
 
         The numbers are counted for callers that see all contents of the object, and for principals that may decide.
         """
-        counted = []
-        if row.on.type in CONTAINERS:
-            sees_whole = all(await self._door.visible(permit, Can.LIST_EVERYTHING, [row.on]))
-            counted = [row.on] if sees_whole or await self.grantable(permit, row) else []
+        rows = [row]
+        if row.bundle is not None:
+            async with self._database.read() as connection:
+                rows = await access_requests.bundled(connection, row.bundle)
+            readable = await self.readable(permit, rows)
+            rows = [each for each, yes in zip(rows, readable, strict=True) if yes or each.id == row.id]
+        counted = [each.on for each in rows if await self._may_know_contents(permit, each)]
         async with self._database.read() as connection:
-            openings = await count_openings(connection, [row.on], counted)
-        return access_request_answer(row, openings.get(row.on))
+            openings = await count_openings(connection, [each.on for each in rows], counted)
+        answers = {each.id: access_request_answer(each, openings.get(each.on)) for each in rows}
+        items = None if row.bundle is None else [_item(each) for each in answers.values()]
+        return msgspec.structs.replace(answers[row.id], items=items)
 
-    async def find(self, permit: Permit[Reading], id: UUID) -> AccessRequestRow:
-        """Return a request that the caller may read. Raises AccessRequestNotFound, as for an absent one."""
+    async def _may_know_contents(self, permit: Permit[Showing], row: AccessRequestRow) -> bool:
+        if row.on.type not in CONTAINERS:
+            return False
+        sees_whole = all(await self._door.visible(permit, Can.LIST_EVERYTHING, [row.on]))
+        return sees_whole or bool(await self.grantable(permit, row))
+
+    async def find(self, permit: Permit[GetAccessRequest], id: UUID) -> AccessRequestRow:
+        """Return the request with this id, or the first readable one of the bundle with this id.
+
+        Raises AccessRequestNotFound if there is none, as for an absent one.
+        """
+        _, found = await self._find(permit, id)
+        return found[0]
+
+    async def find_all(
+        self, permit: Permit[FindingAccessRequest], id: UUID, selected: Collection[UUID] | None = None
+    ) -> list[AccessRequestRow]:
+        """Return the request with this id, or all requests of the bundle with this id, in the order of their locks.
+
+        `selected` are the ids of the requests to return. Raises AccessRequestNotFound if the caller may read none, or
+        not a selected one. Raises BundleForbidden if it may not read all, and none is selected.
+        """
+        rows, found = await self._find(permit, id)
+        if selected is not None:
+            for each in selected:
+                if each not in {row.id for row in found}:
+                    raise access_request_not_found(each)
+            found = [row for row in found if row.id in selected]
+        elif len(found) < len(rows):
+            raise BundleForbidden(
+                f"You may not decide about all requests of {id}. `GET` this address for those that you may decide "
+                "about, and decide about each by its own id."
+            )
+        return in_lock_order(found)
+
+    async def _find(
+        self, permit: Permit[Reading], id: UUID
+    ) -> tuple[Sequence[AccessRequestRow], list[AccessRequestRow]]:
+        """Return (the rows of the request or bundle, those that the caller may read)."""
         async with self._database.read() as connection:
-            row = await access_requests.get(connection, id)
-        if row is None or not all(await self.readable(permit, [row])):
+            rows = await access_requests.bundled(connection, id)
+        found = list(compress(rows, await self.readable(permit, rows)))
+        if not found:
             raise access_request_not_found(id)
-        return row
+        return rows, found
+
+
+def in_lock_order(rows: Sequence[AccessRequestRow]) -> list[AccessRequestRow]:
+    """Return the rows in the order in which all transactions lock them: by their objects, as changes of grants do."""
+    return sorted(rows, key=lambda row: str(row.on))
+
+
+def with_first_status(rows: Sequence[AccessRequestRow], *statuses: AccessRequestStatus) -> Sequence[AccessRequestRow]:
+    """Return the rows with the first of the statuses that any row has, all rows if none has one."""
+    by_status = ([row for row in rows if row.status == status] for status in statuses)
+    return next((some for some in by_status if some), rows)
 
 
 def access_request_answer(row: AccessRequestRow, opens: list[Opening] | None = None) -> AccessRequest:
     """Return a recorded request in the form of a response."""
-    status = AccessRequestStatus(row.status)
-    return answer_of(AccessRequest, row, status=status, duration_seconds=row.duration, opens=opens)
+    given = {"status": AccessRequestStatus(row.status), "duration_seconds": row.duration, "opens": opens}
+    return answer_of(AccessRequest, row, items=None, **given)
+
+
+def _item(answer: AccessRequest) -> RequestedItem:
+    return RequestedItem(**{name: getattr(answer, name) for name in RequestedItem.__struct_fields__})
 
 
 def privileges_of(row: AccessRequestRow) -> tuple[Privilege, ...]:

@@ -26,7 +26,7 @@ from gateway.access.nouns.refs import (
     WarehouseRef,
 )
 from gateway.access.nouns.resolved import ResolvedGenericTable, ResolvedNamespace, ResolvedTable, ResolvedView
-from gateway.access.operations.access_request_bodies import AccessObject
+from gateway.access.operations.access_request_bodies import AccessObject, AccessRequestItem, CreateAccessRequestRequest
 from gateway.access.operations.deletion import kept
 from gateway.access.operations.grants import GrantedOn
 from gateway.iceberg.identifiers import Namespace, TableIdentifier
@@ -38,6 +38,16 @@ _FORMS: Final = (
     "`warehouse-id` and `namespace-id` or `namespace`. A table, view or generic table needs `warehouse-id` and its "
     "id, or `namespace` and `name`."
 )
+
+
+def items_of(request: CreateAccessRequestRequest) -> tuple[AccessRequestItem, ...]:
+    """Return the objects of a request with their privileges. Raises AccessRequestInvalid unless it has one form."""
+    match request.object, request.privileges, request.items:
+        case None, None, tuple() as items:
+            return items
+        case AccessObject() as on, tuple() as privileges, None:
+            return (AccessRequestItem(on, privileges),)
+    raise AccessRequestInvalid("A request needs `object` and `privileges`, or `items` instead of both.")
 
 
 def parse_object(given: AccessObject) -> Ref:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 from gateway.access.idempotency import RecordedSuccess
-from gateway.access.operations.access_request_bodies import AccessRequest, CreateAccessRequestRequest
+from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.tag import TagRef
+from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestItem, CreateAccessRequestRequest
 from gateway.access.operations.access_requests import (
     ApproveAccessRequest,
     CreateAccessRequest,
@@ -25,7 +28,7 @@ from gateway.api.context import Ctx
 from gateway.api.serves import serve, serves
 from gateway.features.access_requests.access_decisions import AccessDecisions
 from gateway.features.access_requests.access_requests import AccessRequests
-from gateway.features.access_requests.requested_objects import parse_object
+from gateway.features.access_requests.requested_objects import items_of, parse_object
 from gateway.features.grants.grant_requests import parse_privileges
 
 
@@ -39,11 +42,19 @@ async def replay_create(ctx: Ctx, recorded_success: RecordedSuccess) -> AccessRe
 async def create_access_request(ctx: Ctx) -> AccessRequest:
     """Request privileges on an object."""
     request = await ctx.body(CreateAccessRequestRequest)
-    on = parse_object(request.object)
-    privileges = parse_privileges(on.type, request.privileges)
-    by_tag = await ctx.use(AccessRequests).find_tag(await ctx.admit(await ctx.read(FindRequestableTag, on=on)))
-    operation = await ctx.read(CreateAccessRequest, on=on, privileges=privileges, by_tag=by_tag)
-    return await ctx.use(AccessRequests).create(await ctx.admit(operation))
+    first, *further = [await _requested(ctx, each) for each in items_of(request)]
+    return await ctx.use(AccessRequests).create(await ctx.admit(replace(first, further=tuple(further))))
+
+
+async def _requested(ctx: Ctx, item: AccessRequestItem) -> CreateAccessRequest:
+    """Return the request for one object."""
+    on = parse_object(item.object)
+    privileges = parse_privileges(on.type, item.privileges)
+    return await ctx.read(CreateAccessRequest, on=on, privileges=privileges, by_tag=await _tag(ctx, on))
+
+
+async def _tag(ctx: Ctx, on: Ref) -> TagRef | None:
+    return await ctx.use(AccessRequests).find_tag(await ctx.admit(await ctx.read(FindRequestableTag, on=on)))
 
 
 @serves(ApproveAccessRequest, FindAccessRequestToApprove)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from gateway.access.nouns.privileges import Privilege
@@ -40,6 +41,12 @@ def approving(on: Ref = _TABLE, privilege: Privilege = Privilege.SELECT) -> Appr
     request = found(on, privilege)
     writes = (Assignment(privilege, _BOB, "access request 1: a report", _ENDS),)
     return ApproveAccessRequest(request, change_for(request, writes=writes), APPROVING)
+
+
+def approving_several() -> ApproveAccessRequest:
+    """Return the approval of a bundle of two requests of Bob."""
+    second = approving(world.PROJECT, Privilege.DESCRIBE)
+    return replace(approving(), further=second.each)
 
 
 def ending(*, own: bool = False) -> EndAccess:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -1072,10 +1072,17 @@ def _access_requests() -> list[Example]:
         "reason": "a report",
     }
     request = decode(_body(new), CreateAccessRequestRequest)
+    in_project = {"type": "project", "project-id": world.PROJECT.project_id}
+    items = [{"object": new["object"], "privileges": ["select"]}, {"object": in_project, "privileges": ["describe"]}]
+    together = {"items": items, "reason": "a report"}
+    asking = decode(_body(together), CreateAccessRequestRequest)
+    on_project = access_requests.CreateAccessRequest(asking, world.PROJECT, (Privilege.DESCRIBE,))
     approve, deny = {"comment": "as agreed"}, {"reason": "no need"}
     id, denying = world.TABLE_ID, access_examples.DENYING
     finding_to_approve = access_requests.FindAccessRequestToApprove(id, access_examples.APPROVING)
     denial = access_requests.DenyAccessRequest(access_examples.found(), Privilege.SELECT, denying)
+    further = ((access_examples.found(world.PROJECT, Privilege.DESCRIBE), Privilege.DESCRIBE),)
+    denial_of_several = replace(denial, further=further)
     return [
         Example("find a tag to request by", access_requests.FindRequestableTag(request, on), body=new),
         Example("request", access_requests.CreateAccessRequest(request, on, (Privilege.SELECT,)), body=new),
@@ -1083,6 +1090,11 @@ def _access_requests() -> list[Example]:
             "request by tag",
             access_requests.CreateAccessRequest(request, on, (Privilege.SELECT,), world.TAG),
             body=new,
+        ),
+        Example(
+            "request several",
+            access_requests.CreateAccessRequest(asking, on, (Privilege.SELECT,), further=(on_project,)),
+            body=together,
         ),
         Example("list access requests", access_requests.ListAccessRequests()),
         Example("access request", access_requests.GetAccessRequest(id), path),
@@ -1098,7 +1110,9 @@ def _access_requests() -> list[Example]:
                 (world.ROLE, Privilege.ASSIGNEE),
             )
         ),
+        Example("approve several", access_examples.approving_several(), path, body=approve),
         Example("deny", denial, path, body=deny),
+        Example("deny several", denial_of_several, path, body=deny),
         Example("end", access_examples.ending(), path),
         Example("end own", access_examples.ending(own=True), path),
         Example("withdraw", access_requests.WithdrawAccessRequest(id), path),

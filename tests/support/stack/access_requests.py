@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
@@ -66,3 +67,19 @@ def may_read(person: Person, world: World, table: Table) -> bool:
     answer = person.post("/management/v1/permissions/check", {"operation": {"table": on}})
     assert answer.status_code == 200, answer.text
     return bool(answer.json()["allowed"])
+
+
+def ask_together(person: Person, *items: tuple[dict[str, Any], Sequence[str]], **more: Any) -> httpx.Response:
+    """Send a request for several objects, each with its privileges; return the response."""
+    body = {
+        "items": [{"object": on, "privileges": list(privileges)} for on, privileges in items],
+        "reason": "quarterly report",
+    }
+    return person.post(REQUESTS, body | more)
+
+
+def asked_together(person: Person, world: World, *tables: Table) -> tuple[str, list[str]]:
+    """Request `select` on tables together; return (the id of the bundle, the ids of its requests in that order)."""
+    made = ask_together(person, *((on_table(world, table), ["select"]) for table in tables))
+    assert made.status_code == 201, made.text
+    return str(made.json()["bundle"]), [str(each["id"]) for each in made.json()["items"]]

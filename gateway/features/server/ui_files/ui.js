@@ -274,8 +274,8 @@ function parts(explanation) {
   return found;
 }
 
-// A request is about one object, and receives all privileges of the repair on it.
-function requestsOf(explanation, repair, reason) {
+// The request names each object with all privileges of the repair on it. They are decided together.
+function requestOf(explanation, repair, reason) {
   const made = new Map();
   for (const { object, privilege } of repair.grants) {
     const kind = object.type.replace("_", "-");
@@ -284,11 +284,11 @@ function requestsOf(explanation, repair, reason) {
       on["warehouse-id"] = explanation["warehouse-id"];
     }
     const id = object.type + ":" + object.id;
-    const request = made.get(id) || { object: on, privileges: [], reason };
-    request.privileges.push(privilege);
-    made.set(id, request);
+    const item = made.get(id) || { object: on, privileges: [] };
+    item.privileges.push(privilege);
+    made.set(id, item);
   }
-  return [...made.values()];
+  return { items: [...made.values()], reason };
 }
 
 async function tellDenial(id, me) {
@@ -301,22 +301,16 @@ async function tellDenial(id, me) {
   const repairs = (explanation.relationships.repairs || []).filter((repair) =>
     repair.grants.every((each) => REQUESTABLE.has(each.object.type) && each.principal.type === "user" && each.principal.id === me.id),
   );
-  const sent = new Set();
   at("denial-request").hidden = repairs.length === 0;
   at("denial-repair").replaceChildren(...repairs.map((repair, number) => element("option", namesOf(repair), { value: String(number) })));
   at("denial-request").addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
       const repair = repairs[Number(at("denial-repair").value)];
-      for (const body of requestsOf(explanation, repair, at("denial-reason").value)) {
-        const about = JSON.stringify([body.object, body.privileges]);
-        if (!sent.has(about)) {
-          await read("/management/v1/access/requests", { method: "POST", body });
-          sent.add(about);
-        }
-      }
+      const body = requestOf(explanation, repair, at("denial-reason").value);
+      await read("/management/v1/access/requests", { method: "POST", body });
       at("denial-request").hidden = true;
-      say("The request was sent. A principal that may make the grant decides.");
+      say("The request was sent. A principal that may make the grants decides.");
     } catch (error) {
       complain(error.message);
     }
