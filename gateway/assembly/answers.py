@@ -53,6 +53,7 @@ def answer_engines(
         decisions=HypotheticalChecks(resolver, engines, columns, DataRestrictions(resolver, engines), slots),
         checks=AnswerChecks(fga, reaches, metrics.answer_disagreed),
         confirmations=Confirmations(fga),
+        evaluate=opa.evaluate,
         trace=opa.trace,
         refuses=partial(authorizers.refuses, aware),
         authorizers=tuple(each.name for each in authorizers.opened),

@@ -54,13 +54,14 @@ from gateway.verification.panel import Panel
 class AnswerEngines:
     """The engines behind answers to questions about access. None of them uses a cache of decisions.
 
-    `trace` is that of `gateway.opa.decider.OpaDecider`. `refuses` returns True if OpenFGA allows a question and an
-    additional authorizer refuses it. `authorizers` are the names of the additional authorizers.
+    `evaluate` and `trace` are those of `gateway.opa.decider.OpaDecider`. `refuses` returns True if OpenFGA allows a
+    question and an additional authorizer refuses it. `authorizers` are the names of the additional authorizers.
     """
 
     decisions: HypotheticalChecks
     checks: AnswerChecks
     confirmations: Confirmations
+    evaluate: Callable[[PolicyRequest], Awaitable[PolicyAnswers]]
     trace: Callable[[PolicyRequest], Awaitable[tuple[PolicyAnswers, PolicyTrace]]]
     refuses: Callable[[Actor, Question, datetime], Awaitable[bool]]
     authorizers: tuple[str, ...]

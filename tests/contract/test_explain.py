@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
@@ -149,17 +151,56 @@ def test_the_end_of_a_hidden_grant_stays_hidden(world: World, ns: str) -> None:
     assert datetime.fromisoformat(explain(world.analyst, asked, **about)["until"]) == sooner
 
 
-@pytest.fixture
-def shut(world: World) -> Iterator[None]:
-    """Let the contractor work on no weekday; undo it after the test."""
+@contextmanager
+def working(world: World, **changed: Any) -> Iterator[None]:
+    """Change the hours of the contractor; undo it at the end."""
     opa = world.ready.opa
     url, headers = f"{opa.url}/v1/data/policy_data/contractors", {"Authorization": f"Bearer {opa.token}"}
     with httpx.Client(headers=headers, trust_env=False) as client:
         before = client.get(url).raise_for_status().json()["result"]
-        hours = before["hours"] | {"weekdays": []}
+        hours = before["hours"] | changed
         client.put(url, json={"users": [world.contractor.id], "roles": [], "hours": hours}).raise_for_status()
+        try:
+            yield
+        finally:
+            client.put(url, json=before).raise_for_status()
+
+
+@pytest.fixture
+def shut(world: World) -> Iterator[None]:
+    """Let the contractor work on no weekday; undo it after the test."""
+    with working(world, weekdays=[]):
         yield
-        client.put(url, json=before).raise_for_status()
+
+
+def test_a_denial_by_the_time_names_the_first_time_that_lifts_it(world: World, ns: str) -> None:
+    """The contractor may work on the day after tomorrow, from 8:20 until 18:00 in Tokyo, which is UTC+9."""
+    table = world.table(ns)
+    give(world, "table", table.uuid, "select", {"user": world.contractor.id})
+    asked = of_table(world, table.uuid, "read_data")
+    day = datetime.now(ZoneInfo("Asia/Tokyo")) + timedelta(days=2)
+    opens = day.replace(hour=8, minute=20, second=0, microsecond=0)
+    hours = {"weekdays": [f"{day:%A}"], "from": "08:20", "until": "18:00", "timezone": "Asia/Tokyo"}
+    with working(world, **hours):
+        about = {"identity": {"user": world.contractor.id}}
+        found = explain(world.admin, asked, **about)
+        (lift,) = found["policies"]["lifted-by"]
+        assert (lift["input"], datetime.fromisoformat(lift["value"])) == ("context.time", opens)
+        assert lift["value"] in found["summary"]
+        for minutes, decision in ((-1, "denied"), (0, "allowed")):
+            time = (opens + timedelta(minutes=minutes)).isoformat()
+            found = explain(world.admin, asked, circumstances={"time": time}, **about)
+            assert found["decision"] == decision, (minutes, found)
+
+
+@pytest.mark.usefixtures("shut")
+def test_nothing_lifts_a_denial_at_all_times(world: World, ns: str) -> None:
+    table = world.table(ns)
+    give(world, "table", table.uuid, "select", {"user": world.contractor.id})
+    asked = {"identity": {"user": world.contractor.id}}
+    found = explain(world.admin, of_table(world, table.uuid, "read_data"), **asked)
+    assert found["decision"] == "denied"
+    assert "lifted-by" not in found["policies"]
 
 
 @pytest.mark.usefixtures("shut")

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from tests.support.stack.explained import explain, of_table
 from tests.support.stack.policy_gateway import PolicyGateway
 from tests.support.stack.views import create as create_view
 from tests.support.stack.world import Table, World, error_of, send_until_decided
@@ -143,3 +144,23 @@ def test_obligation_without_an_enforcer_denies_all_reads(
     field = UNENFORCED[name].split('"')[1]
     assert decision["failure"] == "RestrictedWithoutEnforcer"
     assert decision["obligations"] == {"row_filters": 0, "column_masks": 0} | {field: 1}
+
+
+def test_a_denial_by_a_fact_names_the_value_that_lifts_it(guarded_gateway: PolicyGateway, world: World) -> None:
+    table = world.table(world.namespace())
+    facts = {"purge": True, "other": True}
+    asked = of_table(world, table.uuid, "drop")
+    asked["table"]["action"] = {"action": "drop", **facts}
+    denials = _DENIALS.replace("{}", '{"code": "no_purge", "message": "Keep the files."}').replace(
+        "index, _", "index, question"
+    )
+    with guarded_gateway.guarded(denials.replace("false", "question.facts.purge\n\tquestion.facts.other")):
+        found = explain(guarded_gateway.admin, asked)
+        assert found["decision"] == "denied"
+        lifts = [(each["input"], each["value"]) for each in found["policies"]["lifted-by"]]
+        assert lifts == [("questions.facts.purge", False), ("questions.facts.other", False)]
+    either = denials.replace("false", "true in {question.facts.purge, question.facts.other}")
+    with guarded_gateway.guarded(either):
+        found = explain(guarded_gateway.admin, asked)
+        assert found["decision"] == "denied"
+        assert "lifted-by" not in found["policies"], "each of the two facts denies"

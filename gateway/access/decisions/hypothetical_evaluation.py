@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import UNSET, UnsetType
@@ -92,10 +93,11 @@ class HypotheticalCheck:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """The circumstances of a request that was not sent. None stands for an unknown one."""
+    """The circumstances of a request that was not sent. None stands for an unknown one, and for the present time."""
 
     user_agent: str | None = None
     client_address: str | None = None
+    time: datetime | None = None
 
 
 UNKNOWN: Final = Circumstances()
@@ -288,7 +290,7 @@ def _policy_request(
     return PolicyRequest(
         actor=PolicyActor.of(actor, roles, is_caller=is_caller),
         context=PolicyContext.at(
-            resolution.now,
+            (known.time or resolution.now).astimezone(UTC),
             request_id=record.request_id,
             user_agent=known.user_agent,
             client_address=known.client_address,

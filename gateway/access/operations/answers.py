@@ -75,6 +75,7 @@ class ExplainAccess(Explaining, QuestionOperation):
     open_to: ClassVar[PublicAudience] = _OPEN_TO_SELF
     user_agent: str | None = None
     client_address: str | None = None
+    time: datetime | None = None
     at: datetime | None = None
 
     def audit_details(self) -> Mapping[str, str]:
@@ -131,10 +132,14 @@ class ReadDenial(ReadOperation):
 
 
 class CircumstancesRequest(StrictRequest, frozen=True):
-    """The circumstances of the request that is explained. What is absent is unknown to the policies."""
+    """The circumstances of the request that is explained.
+
+    An absent user agent or client address is unknown to the policies. Without `time`, they receive the present.
+    """
 
     user_agent: _Text | None = None
     client_address: _Text | None = None
+    time: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
 
 
 class ExplainRequest(StrictRequest, frozen=True):
@@ -258,11 +263,19 @@ class PolicyReason(Answer, frozen=True):
     message: str
 
 
+class LiftingInput(Answer, frozen=True):
+    """A part of OPA's input, and a value of it with which the guardrails allow the action."""
+
+    input: str
+    value: str | bool
+
+
 class PoliciesAnswer(Answer, frozen=True, omit_defaults=True):
     """The part of the decision by guardrails.
 
     `depends-on` has the parts of the input that guardrails read and that are unknown: with them the answer may differ.
-    `read` has those that the rules behind a denial or an obligation read and that are known.
+    `read` has those that the rules behind a denial or an obligation read and that are known. Each of `lifted-by` alone
+    would lift the denial.
     """
 
     allowed: bool
@@ -271,6 +284,7 @@ class PoliciesAnswer(Answer, frozen=True, omit_defaults=True):
     obligations: dict[str, int | bool] = {}
     depends_on: list[str] = []
     read: list[str] = []
+    lifted_by: list[LiftingInput] = []
 
 
 class DataPolicyAnswer(Answer, frozen=True):

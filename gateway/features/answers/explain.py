@@ -16,8 +16,13 @@ from typing import Final
 import msgspec
 
 from gateway.access.actor import Actor
-from gateway.access.decisions.hypothetical_evaluation import Circumstances, HypotheticalCheck, HypotheticalVerdict
-from gateway.access.decisions.policy import PolicyAnswers, PolicyContext, PolicyRequest
+from gateway.access.decisions.hypothetical_evaluation import (
+    UNKNOWN,
+    Circumstances,
+    HypotheticalCheck,
+    HypotheticalVerdict,
+)
+from gateway.access.decisions.policy import PolicyRequest
 from gateway.access.dependency_errors import first_of
 from gateway.access.door.permit import Permit
 from gateway.access.nouns.authz_errors import not_found
@@ -43,7 +48,8 @@ from gateway.db.answers.names import CONTAINERS, count_openings, names_of
 from gateway.db.answers.path_facts import expiry_of, read_path_facts, role_grants
 from gateway.features.answers.asker import Asker, Sight, grants_of_roles, readable_witnesses
 from gateway.features.answers.confirmation import Confirming, Disagreement, deciding
-from gateway.features.answers.guardrails import policies_answer
+from gateway.features.answers.guardrails import TracedRequest, policies_answer
+from gateway.features.answers.lifts import lifts_of
 from gateway.features.answers.outcome import Restriction, blocked_by, decision_of, until_of
 from gateway.features.answers.repairs import Repair, candidates_for, find_repairs
 from gateway.features.answers.summary import summary_of
@@ -55,9 +61,6 @@ from gateway.fga.provenance import Witness, witnesses_of
 from gateway.fga.relationships import object_name, to_wire
 from gateway.fga.row_authorizer import principals_of
 from gateway.obligations.data_policies import BoundPolicy
-from gateway.opa.rule_hits import PolicyTrace
-
-_Traced = tuple[PolicyAnswers, PolicyTrace, PolicyContext, bool]
 
 #: The most grants of roles that are searched for a membership that would help.
 _ROLE_GRANTS: Final = 200
@@ -135,16 +138,16 @@ class Explanations(Confirming):
         )
         return verdict, stated.get(0, ())
 
-    async def _trace(self, permit: Permit[Explaining], asked: Awaitable[PolicyRequest]) -> _Traced:
-        """Return (OPA's answer, its trace, the context of its request, True if the caller may read policies).
-
-        `asked` is the request to OPA.
-        """
+    async def _trace(self, permit: Permit[Explaining], asked: Awaitable[PolicyRequest]) -> TracedRequest:
+        """Return OPA's answer to the request `asked`, with the rules behind it and what would lift a denial."""
         server = ObjectKey(ObjectType.SERVER, str(self._server_id))
         reads = await self._asker.having(permit, Can.READ_POLICIES, [server])
-        request = await asked
+        request, engines = await asked, self._answer_engines
         with deciding():
-            return (*await self._answer_engines.trace(request), request.context, server in reads)
+            answers, trace = await engines.trace(request)
+            denied = not answers.decisions[0].allow
+            lifts = await lifts_of(engines.evaluate, request, answers, trace.read) if denied else []
+        return TracedRequest(request, answers, trace, lifts, server in reads)
 
     async def _explained(
         self,
@@ -152,7 +155,7 @@ class Explanations(Confirming):
         subject: Subject,
         group: asyncio.TaskGroup,
         judging: Awaitable[tuple[HypotheticalVerdict, tuple[BoundPolicy, ...]]],
-        tracing: Awaitable[_Traced],
+        tracing: Awaitable[TracedRequest],
     ) -> Explanation:
         check = permit.operation.check
         async with self._database.transaction() as connection:
@@ -183,10 +186,10 @@ class Explanations(Confirming):
             relationships, presenter = await self._witnesses(permit, subject, world, sight, model.rules, found, more)
         else:
             relationships, presenter = await self._repairs(permit, subject, world, sight, model.rules)
-        traced, trace, context, reads_policies = await tracing
-        if traced.decisions[0] != verdict.policy:
+        traced = await tracing
+        if traced.answers.decisions[0] != verdict.policy:
             raise subject.disagreement(world, "policies")
-        policies = policies_answer(verdict.policy, trace, context, check.facts, reads_policies=reads_policies)
+        policies = policies_answer(traced)
         data_policies, restriction = await self._data_policies(permit, subject, verdict, stated)
         warehouse = warehouse_of(permit.resolution.get(check.on))
         blocked = blocked_by(verdict, restriction, by_authorizer=refused)
@@ -197,7 +200,7 @@ class Explanations(Confirming):
             object=presenter.party(subject.key),
             relationships=relationships,
             policies=policies,
-            revisions=_revisions(permit, warehouse, model.id, traced.revision),
+            revisions=_revisions(permit, warehouse, model.id, traced.answers.revision),
             as_of=now,
             until=until_of(relationships.witnesses),
             blocked_by=blocked,
@@ -346,9 +349,8 @@ def _new_grant(presenter: Presenter, key: TupleKey) -> NewGrant:
 def _circumstances(operation: Explaining) -> Circumstances | None:
     if not isinstance(operation, ExplainAccess):
         return None
-    if operation.user_agent is None and operation.client_address is None:
-        return None
-    return Circumstances(operation.user_agent, operation.client_address)
+    given = Circumstances(operation.user_agent, operation.client_address, operation.time)
+    return None if given == UNKNOWN else given
 
 
 def _revisions(

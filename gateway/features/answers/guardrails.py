@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from gateway.access.decisions.policy import PolicyAnswer, PolicyContext
-from gateway.access.operations.answers import PoliciesAnswer, PolicyReason, PolicyRule
+from gateway.access.decisions.policy import PolicyAnswers, PolicyContext, PolicyRequest
+from gateway.access.operations.answers import LiftingInput, PoliciesAnswer, PolicyReason, PolicyRule
 from gateway.opa.rule_hits import FACTS, PolicyTrace
 
 #: The parts of a request's circumstances that are unknown without the request.
@@ -17,15 +18,25 @@ _CIRCUMSTANCES: Final = {
 }
 
 
-def policies_answer(
-    policy: PolicyAnswer, trace: PolicyTrace, context: PolicyContext, facts: Collection[str], *, reads_policies: bool
-) -> PoliciesAnswer:
-    """Return the guardrails' part of a decision. `context` and `facts` (names) are those of the question.
+@dataclass(frozen=True, slots=True)
+class TracedRequest:
+    """A request to OPA with one question, the answer, its trace, and what would lift a denial.
 
-    Without `reads_policies` the caller may not read the policies, so their rules and inputs are left out.
+    Without `reads_policies` the caller may not read the policies.
     """
-    hits = trace.hits if reads_policies else ()
-    unknown = [part for part in trace.read if _is_unknown(part, context, facts)]
+
+    request: PolicyRequest
+    answers: PolicyAnswers
+    trace: PolicyTrace
+    lifts: Sequence[LiftingInput]
+    reads_policies: bool
+
+
+def policies_answer(traced: TracedRequest) -> PoliciesAnswer:
+    """Return the guardrails' part of a decision. Rules and inputs are left out for callers that may not read them."""
+    (policy,), trace, (question,) = traced.answers.decisions, traced.trace, traced.request.questions
+    hits = trace.hits if traced.reads_policies else ()
+    unknown = [part for part in trace.read if _is_unknown(part, traced.request.context, question.facts)]
     return PoliciesAnswer(
         allowed=policy.allow,
         reasons=[PolicyReason(code=each.code, message=each.message) for each in policy.reasons],
@@ -33,6 +44,7 @@ def policies_answer(
         obligations=dict(policy.obligations.audited()),
         depends_on=unknown,
         read=[part for part in trace.read if part not in unknown] if hits else [],
+        lifted_by=list(traced.lifts),
     )
 
 

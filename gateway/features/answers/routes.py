@@ -85,7 +85,9 @@ async def explain_access(ctx: Ctx) -> Explanation:
     given = request.circumstances or CircumstancesRequest()
     if request.at is not None and request.circumstances is not None:
         raise BadRequestException("`circumstances` are for policies, which are no part of the answer about `at`.")
-    permit = await ctx.admit(ExplainAccess(parsed.check, given.user_agent, given.client_address, request.at))
+    permit = await ctx.admit(
+        ExplainAccess(parsed.check, given.user_agent, given.client_address, given.time, request.at)
+    )
     if request.at is not None:
         return await ctx.use(PastExplanations).explain_at(permit)
     return await ctx.use(Explanations).explain(permit)

@@ -42,7 +42,9 @@ def _reason(explanation: Explanation) -> str:
         needed = " and ".join(f"{each.privilege} on {party_text(each.object)}" for each in grants)
         return f"no grant gives the right; {needed} would be enough"
     if policies is not None and not policies.allowed:
-        return "; ".join(each.message for each in policies.reasons) or "a guardrail denies it"
+        reasons = [each.message.rstrip(".") for each in policies.reasons] or ["a guardrail denies it"]
+        lifts = [f"it would be allowed with {each.input} = {each.value}" for each in policies.lifted_by]
+        return "; ".join((*reasons, *lifts))
     if relationships.another_grant:
         return "by another grant, which you may not read"
     steps = [_step(each) for each in relationships.witnesses[0].facts if each.kind != "hierarchy"]

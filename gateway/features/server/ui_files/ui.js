@@ -268,6 +268,9 @@ function parts(explanation) {
   for (const rule of explanation.policies.rules || []) {
     found.push("Rule " + rule.package + "." + rule.rule + " in " + rule.file + ", line " + rule.line);
   }
+  for (const lift of explanation.policies["lifted-by"] || []) {
+    found.push("It would be allowed with " + lift.input + " = " + lift.value);
+  }
   for (const repair of explanation.relationships.repairs || []) {
     found.push("Enough would be: " + namesOf(repair));
   }
