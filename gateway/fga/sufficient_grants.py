@@ -27,6 +27,8 @@ REQUESTABLE: Final = (
     ObjectType.WAREHOUSE,
     ObjectType.NAMESPACE,
     ObjectType.ROLE,
+    ObjectType.TAG,
+    ObjectType.DATA_POLICY,
     *sorted(TABULARS),
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.stack.access_requests import asked, decide
+from tests.support.stack.access_requests import asked, decide, listed
 from tests.support.stack.data_policies import POLICY, make
 from tests.support.stack.explained import CHECK, EXPLAIN, explain
 from tests.support.stack.tags import TAG, attach, define, tags_path
@@ -62,6 +62,15 @@ def test_a_refused_caller_requests_what_the_explanation_offers(world: World, kin
     request = asked(person, {"type": kind, f"{kind}-id": id}, "ownership", duration_seconds=3600)
     assert decide(world.admin, request, "approve").status_code == 204
     assert send_until_decided(lambda: person.delete(path)).status_code == 204
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_owners_find_requests_in_their_list(world: World, kind: str) -> None:
+    id, owner = made(world, kind), world.stranger("owner")
+    world.grant("ownership", owner, kind, id)
+    request = asked(observer(world), {"type": kind, f"{kind}-id": id}, "ownership")
+    assert listed(owner) == [request]
+    assert decide(owner, request, "approve").status_code == 204
 
 
 def test_a_refused_attachment_names_the_right_on_the_tag(world: World, ns: str) -> None:

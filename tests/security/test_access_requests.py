@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tests.support.stack.access_requests import REQUESTS, ask, asked, decide, listed, may_read, on_table, read
+from tests.support.stack.data_policies import make
 from tests.support.stack.revocation import make_role
 from tests.support.stack.world import Person, Table, World, error_of
 
@@ -104,6 +105,16 @@ def test_binding_privileges_are_not_approved_by_owners(world: World, table: Tabl
     id = asked(bob, on_table(world, table), "manage_tags")
     assert decide(owner, id, "approve").status_code in (403, 404)
     assert read(bob, id)["status"] == "pending"
+
+
+@pytest.mark.threat("LG-REQ-02")
+def test_a_restriction_is_not_requested_because_its_requester_could_end_it(world: World) -> None:
+    bob, policy = world.stranger(), make(world)
+    world.grant("auditor", bob, "project", world.project)
+    on = {"type": "data-policy", "data-policy-id": policy["id"]}
+    for privileges in (["subject"], ["exempt", "subject"]):
+        refused = ask(bob, on, *privileges)
+        assert (refused.status_code, error_of(refused)["type"]) == (400, "AccessRequestInvalid"), privileges
 
 
 @pytest.mark.threat("LG-REQ-02")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -19,9 +20,9 @@ def _requester(world: World, table: Table) -> Person:
     return person
 
 
-def _answer(person: Person, on: dict[str, Any], *names: str) -> tuple[int, str, str]:
+def _answer(person: Person, on: dict[str, Any], *privileges: str, names: Sequence[str]) -> tuple[int, str, str]:
     """Return the status, type and message of the answer to a request, with NAME in place of the names."""
-    answer = ask(person, on)
+    answer = ask(person, on, *privileges)
     error = error_of(answer)
     message = error["message"]
     for name in names:
@@ -38,7 +39,7 @@ def test_requester_of_another_place_gets_the_answer_for_an_absent_object(world: 
         ({"type": "warehouse", "warehouse-id": world.warehouse}, {"type": "warehouse", "warehouse-id": str(uuid4())}),
     ):
         names = [str(each.get("table-id") or each["warehouse-id"]) for each in (on, absent)]
-        answers = {_answer(person, each, *names) for person in (mallory, stranger) for each in (on, absent)}
+        answers = {_answer(person, each, names=names) for person in (mallory, stranger) for each in (on, absent)}
         assert len(answers) == 1, answers
         assert answers.pop()[0] == 404
     # In its own place, an absent name is answered alike as well.
@@ -104,6 +105,18 @@ def test_a_tag_opens_requests_only_for_objects_that_have_it(world: World, table:
     assert detach(world, tag, tags_path(world, "table", table.uuid)).is_success
     assert ask(bob, on_table(world, table), "modify").status_code == 404
     assert bob.get(f"/management/v1/tag-definition/{tag['id']}").status_code == 404
+
+
+@pytest.mark.threat("LG-REQ-03")
+def test_requester_of_a_tag_cannot_request_the_tag(world: World) -> None:
+    bob, tag, absent = world.stranger(), define(world), str(uuid4())
+    path = f"/management/v1/tag-definition/{tag['id']}/grants"
+    made = world.admin.post(path, {"writes": [{"privilege": "requester", "principal": {"user": bob.id}}]})
+    assert made.status_code == 204, made.text
+    objects = [{"type": "tag", "tag-id": each} for each in (tag["id"], absent)]
+    answers = {_answer(bob, each, "apply", names=(tag["id"], absent)) for each in objects}
+    assert len(answers) == 1, answers
+    assert answers.pop()[0] == 404
 
 
 @pytest.mark.threat("LG-REQ-02")

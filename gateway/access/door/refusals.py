@@ -17,6 +17,7 @@ from gateway.access.nouns.authz_errors import (
     user_deactivated,
 )
 from gateway.access.nouns.cards import EXPLAINABLE
+from gateway.access.nouns.relations import Can
 from gateway.access.operation import Operation
 from gateway.iceberg.errors import CatalogError
 
@@ -28,10 +29,11 @@ def refusal_of(
 
     A caller that sees the object gets the id of the audit record as the id of the denial, if the decision can be
     explained. Below a view that is read with its owner's rights, the refused principal is the owner, so the caller gets
-    none.
+    none. The right to request access to objects with a tag does not make the tag visible.
     """
     refusal = _refusal_of(context, operation, decision)
-    explained = decision.refused is not None and decision.refused.on.type in EXPLAINABLE
+    refused = decision.refused
+    explained = refused is not None and refused.on.type in EXPLAINABLE and refused.relation is not Can.REQUEST_ACCESS
     if decision.outcome is Outcome.FORBIDDEN and explained and context.actor.asked_by is None:
         refusal.denial_id = None if record_id is None else str(record_id)
     return refusal

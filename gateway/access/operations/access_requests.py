@@ -18,7 +18,7 @@ from gateway.access.events.change_event import ChangeEvent, EventDeclaration
 from gateway.access.nouns.authz_errors import access_request_not_found
 from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
 from gateway.access.nouns.privileges import Privilege, granting
-from gateway.access.nouns.refs import Ref
+from gateway.access.nouns.refs import ObjectType, Ref
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.tag import TagRef
 from gateway.access.operation import (
@@ -51,6 +51,12 @@ _FOUND_FIRST: Final = PublicAudience(
 _OWN: Final = PublicAudience(
     Audience.SELF, "the requester changes its own request; for other callers it does not exist"
 )
+
+#: The types of objects to which `can_request_access` on the object lets users request access without seeing it. On a
+#: tag, this right is about the objects with the tag, and not about the tag.
+REQUESTABLE_UNSEEN: Final = frozenset(type for type, actions in ACTIONS.items() if Can.REQUEST_ACCESS in actions) - {
+    ObjectType.TAG
+}
 
 
 def parse_status(given: Sequence[str]) -> AccessRequestStatus | None:
@@ -120,7 +126,7 @@ class CreateAccessRequest(ChangeOperation):
     def demands(self) -> tuple[Demand, ...]:
         if self.further:
             return tuple(demand for part in self.parts() for demand in part.demands())
-        requestable = Can.REQUEST_ACCESS if Can.REQUEST_ACCESS in ACTIONS[self.on.type] else None
+        requestable = Can.REQUEST_ACCESS if self.on.type in REQUESTABLE_UNSEEN else None
         own = Demand(VISIBLE_BY[self.on.type], self.on, required=self.by_tag is None, alternative=requestable)
         return (own,) if self.by_tag is None else (own, Demand(Can.REQUEST_ACCESS, self.by_tag))
 

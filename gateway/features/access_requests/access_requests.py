@@ -22,13 +22,14 @@ from gateway.access.management_errors import (
     TooManyAccessRequests,
 )
 from gateway.access.nouns.authz_errors import access_request_not_found
-from gateway.access.nouns.cards import ACTIONS, VISIBLE_BY
+from gateway.access.nouns.cards import VISIBLE_BY
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.tag import TagRef
 from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestList, AccessRequestStatus
 from gateway.access.operations.access_requests import (
+    REQUESTABLE_UNSEEN,
     CreateAccessRequest,
     FindRequestableTag,
     GetAccessRequest,
@@ -65,7 +66,7 @@ class AccessRequests(UseCases):
         object takes the same reads and checks as an object with any number of tags.
         """
         on = permit.operation.on
-        if Can.REQUEST_ACCESS not in ACTIONS[on.type]:
+        if on.type not in REQUESTABLE_UNSEEN:
             return None
         checks = self._door.hypothetical_checks
         resolution = await checks.resolve(permit, [on])
@@ -83,10 +84,14 @@ class AccessRequests(UseCases):
     async def create(self, permit: Permit[CreateAccessRequest]) -> AccessRequest:
         """Record a pending request for each object, all in one transaction. Return the first.
 
-        Raises AccessRequestInvalid for a duration that is too long, AccessRequestAlreadyOpen and TooManyAccessRequests.
-        Raises the error for an absent object if the tag that allows the request was detached meanwhile.
+        Raises AccessRequestInvalid for a duration that is too long and for `subject`, AccessRequestAlreadyOpen and
+        TooManyAccessRequests. Raises the error for an absent object if the tag that allows the request was detached
+        meanwhile.
         """
         operation, request = permit.operation, permit.operation.request
+        # The requester can end what it requested, and an approver could rely on the restriction.
+        if any(Privilege.SUBJECT in each.privileges for each in operation.each):
+            raise AccessRequestInvalid("`subject` restricts its holder and gives no access, so it cannot be requested.")
         duration = request.duration_seconds or self._rules.default_duration
         if duration > self._rules.longest_duration:
             raise AccessRequestInvalid(

@@ -289,7 +289,7 @@ class BreakGlass(UseCases):
 
 def emergency_object(given: AccessObject) -> Ref:
     """Return the reference to the object of an activation. Raises BreakGlassInvalid for one outside of warehouses."""
-    if given.type in ("project", "role"):
+    if given.type in ("project", "role", "tag", "data-policy"):
         raise BreakGlassInvalid(f"Break-glass is possible on a warehouse and on objects in it, not on a {given.type}.")
     return parse_object(given)
 
