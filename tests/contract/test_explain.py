@@ -18,7 +18,7 @@ import pytest
 from tests.support.stack.explained import CHECK, EXPLAIN, explain, of_table
 from tests.support.stack.grants import give, strangers  # noqa: F401 - a fixture
 from tests.support.stack.role_policies import make_role, put_in
-from tests.support.stack.world import Person, Table, World, error_triple
+from tests.support.stack.world import Person, Table, World, error_of, error_triple
 
 ABSENT = "01890000-0000-7000-8000-000000000000"
 
@@ -227,6 +227,13 @@ def test_unknown_members_of_the_body_are_refused(world: World, ns: str) -> None:
     table = world.table(ns)
     body = {"operation": of_table(world, table.uuid, "drop"), "identitty": {"user": world.carol.id}}
     assert world.admin.post(EXPLAIN, body).status_code == 400
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2262-01-01T00:00:00Z"])
+def test_a_time_beyond_the_clock_of_policies_is_refused(world: World, time: str) -> None:
+    body = {"operation": {"server": {"action": "create_project"}}, "circumstances": {"time": time}}
+    answer = world.admin.post(EXPLAIN, body)
+    assert (answer.status_code, error_of(answer)["type"]) == (400, "BadRequestException"), answer.text
 
 
 def test_explanations_equal_permission_checks(world: World, ns: str) -> None:

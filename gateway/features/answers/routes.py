@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from gateway.access.nouns.authz_errors import denial_not_found
 from gateway.access.operations.answer_lists import (
     WhatCan,
@@ -33,6 +35,9 @@ from gateway.features.answers.what_can import WhatCanLists
 from gateway.features.answers.who_can import WhoCanLists
 from gateway.features.grants.check_requests import parse_action, parse_any_action, parse_check, parse_object
 from gateway.iceberg.errors import BadRequestException, CatalogError
+
+#: Policies count the nanoseconds since 1970 in 64 bits, which end in this year.
+_LAST_YEAR: Final = 2262
 
 
 @serves(WhoCan, reads=(Body(WhoCanRequest),))
@@ -85,6 +90,8 @@ async def explain_access(ctx: Ctx) -> Explanation:
     given = request.circumstances or CircumstancesRequest()
     if request.at is not None and request.circumstances is not None:
         raise BadRequestException("`circumstances` are for policies, which are no part of the answer about `at`.")
+    if given.time is not None and not 1970 <= given.time.year < _LAST_YEAR:
+        raise BadRequestException(f"`circumstances.time` must be in the years 1970 to {_LAST_YEAR - 1}.")
     permit = await ctx.admit(
         ExplainAccess(parsed.check, given.user_agent, given.client_address, given.time, request.at)
     )
