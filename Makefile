@@ -101,7 +101,7 @@ policy-agreement-long: setup ## Compare a million random filters and masks of ea
 reference-agreement-long: setup ## Compare 10,000 random commits and 2,000 views and documents with the Java library, in minutes: needs Java 17 or 21
 	$(BIN)/python -m tests.reference_judge.run $(if $(SEED),--seed $(SEED))
 
-test-worlds: setup ## Compare the reasons of decisions in 100,000 random worlds with OpenFGA and with brute force: needs an hour
+test-worlds: setup ## Compare the reasons of decisions in 100,000 random worlds with OpenFGA and with brute force: needs half an hour
 	$(BIN)/python -m tests.provenance_run $(if $(WORLDS),--total $(WORLDS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 mutants: setup ## Count how many of 300 mutants of gateway/ the tests without a stack kill: needs an hour
@@ -111,7 +111,7 @@ test-events-faults: setup ## Make 100,000 changes whose events go to NATS and Ka
 	$(BIN)/python -m tests.event_faults $(if $(SEED),--seed $(SEED)) $(if $(EVENTS),--events $(EVENTS))
 
 test-trino: setup ## Run statements of several users on a real Trino: downloads 800 MB once, needs Java 24 and Maven
-	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py tests/e2e/test_trino_policy_agreement.py tests/e2e/test_trino_caches.py tests/e2e/test_trino_restrictions.py tests/e2e/test_trino_data_policies.py tests/e2e/test_trino_one_policy.py tests/e2e/test_trino_engine_probe.py tests/e2e/test_trino_engine_trust.py tests/e2e/test_trino_up.py
+	LAKEGATE_TEST_TRINO=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_trino.py tests/e2e/test_trino_agreement.py tests/e2e/test_trino_columns.py tests/e2e/test_trino_policy_agreement.py tests/e2e/test_trino_caches.py tests/e2e/test_trino_restrictions.py tests/e2e/test_trino_data_policies.py tests/e2e/test_trino_one_policy.py tests/e2e/test_trino_engine_probe.py tests/e2e/test_trino_engine_trust.py tests/e2e/test_trino_denials.py tests/e2e/test_trino_up.py
 
 test-engine: setup ## Test one real engine and record the result; make test-engine ENGINE=flink. docs/engines.md lists the engines
 	$(BIN)/python -m tests.e2e.engines $(ENGINE)

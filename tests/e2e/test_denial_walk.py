@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way from a refused statement to an expiring grant, with the engines' own error messages.
 
-Spark, DuckDB and PyIceberg show the address of the page with the reason. Trino's bridge refuses with a text of its own.
+Spark, DuckDB and PyIceberg show the address of the page with the reason. Trino is in `test_trino_denials.py`.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 
@@ -17,20 +16,13 @@ from pyiceberg.exceptions import ForbiddenError
 
 from tests.support.engines.duck import Duck
 from tests.support.engines.spark import Session, Spark, SparkRefused, metadata
+from tests.support.stack.explained import DENIAL_PAGE, REQUESTS, denial_in
 from tests.support.stack.world import World, error_of, send_until_decided, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
 
-LINK = re.compile(r"/ui\?denial=([0-9a-f-]{36})")
-REQUESTS = "/management/v1/access/requests"
 _APPROVED_SECONDS = 15
 _ENDED_SECONDS = 60
-
-
-def denial_in(text: str) -> str:
-    found = LINK.search(text)
-    assert found is not None, text
-    return found[1]
 
 
 @pytest.fixture
@@ -72,8 +64,8 @@ def test_the_java_client_shows_the_whole_message(world: World, ns: str, spark: S
         bob.sql(f"DROP TABLE lake.{ns}.{seen}")
     assert refused.value.kind == "ForbiddenException"
     id = "ui?denial=<id>"
-    shown = LINK.sub(id, str(refused.value))
-    assert shown == f"ForbiddenException: Forbidden: {LINK.sub(id, sent)}"
+    shown = DENIAL_PAGE.sub(id, str(refused.value))
+    assert shown == f"ForbiddenException: Forbidden: {DENIAL_PAGE.sub(id, sent)}"
 
 
 def _is_refused(statement: Callable[[], object]) -> bool:
@@ -91,7 +83,7 @@ def test_duckdb_and_pyiceberg_show_the_page_with_the_reason(world: World, ns: st
             duck.run(f"DROP TABLE lake.{ns}.{seen}")
     finally:
         duck.close()
-    assert LINK.search(str(refused.value)) is not None, str(refused.value)
+    assert DENIAL_PAGE.search(str(refused.value)) is not None, str(refused.value)
     catalog = load_catalog(
         "lake", type="rest", uri=world.ready.catalog_uri, warehouse=world.ready.warehouse, token=world.analyst.token
     )

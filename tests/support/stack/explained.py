@@ -3,12 +3,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tests.support.stack.world import Person, World, send_until_decided
 
 EXPLAIN = "/management/v1/access/explain"
 CHECK = "/management/v1/permissions/check"
+REQUESTS = "/management/v1/access/requests"
+#: The address of the page with the reason, in the message of a refused request.
+DENIAL_PAGE = re.compile(r"/ui\?denial=([0-9a-f-]{36})")
+
+
+def denial_in(text: str) -> str:
+    """Return the id of the denial in an error message."""
+    found = DENIAL_PAGE.search(text)
+    assert found is not None, text
+    return found[1]
 
 
 def of_table(world: World, id: str, action: str) -> dict[str, Any]:
