@@ -16,7 +16,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import aiohttp
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable
 from gateway.fga.confirmation import to_contextual
-from gateway.fga.evaluation import ModelRules
+from gateway.fga.evaluation import HeldTuple, ModelRules
 from gateway.fga.model import push_model
 from gateway.fga.relationships import CURRENT_TIME, rfc3339
 from gateway.fga.wire import BatchAnswer, decoded
@@ -45,22 +45,39 @@ from tests.support.servers.openfga_server import KEY, openfga_in_memory
 RESULT = Path(__file__).with_name("results") / "provenance.json"
 #: Worlds of one model. Every second model is the shipped one.
 WORLDS_OF_A_MODEL = 250
-_AT_ONCE = 25
+_AT_ONCE = 125
 _CHECKS_OF_A_BATCH = 50
+_ATTEMPTS = 3
+
+_Check = tuple[str, frozenset[HeldTuple]]
+"""A relation of the user on the table, and all tuples that exist."""
 
 
 @dataclass(frozen=True)
 class _Model:
-    """A model, and its id in OpenFGA; None without OpenFGA."""
+    """A model, and its id in OpenFGA; None without OpenFGA. `answers` are those that OpenFGA gave."""
 
     name: str
     model: Mapping[str, Any]
     excludes_grants: bool
     id: str | None
+    answers: dict[_Check, bool] = field(default_factory=dict)
 
     @cached_property
     def rules(self) -> ModelRules:
         return ModelRules(self.model)
+
+
+@dataclass(frozen=True)
+class _World:
+    """A random world as text, its relation, and what an engine must answer."""
+
+    about: str
+    relation: str
+    expected: Sequence[Expected]
+
+    def check(self, expected: Expected) -> _Check:
+        return self.relation, frozenset(expected.tuples)
 
 
 class _OpenFga:
@@ -76,26 +93,38 @@ class _OpenFga:
         self._store = written.store_id
         return written.model_id
 
-    async def differences(self, model_id: str, relation: str, expected: Sequence[Expected]) -> list[Expected]:
-        """Return the sets of tuples for which OpenFGA's answer is another one than expected."""
-        found: list[Expected] = []
-        for first in range(0, len(expected), _CHECKS_OF_A_BATCH):
-            some = expected[first : first + _CHECKS_OF_A_BATCH]
-            checks = [_check(each, relation, number) for number, each in enumerate(some)]
-            body = {"authorization_model_id": model_id, "checks": checks}
-            url = f"{self._endpoint}/stores/{self._store}/batch-check"
-            async with self._session.post(url, json=body, headers={"Authorization": f"Bearer {KEY}"}) as response:
-                assert response.status == 200, await response.text()
-                answers = decoded(await response.read(), BatchAnswer).result
-            found += [each for number, each in enumerate(some) if answers[str(number)].allowed is not each.holds]
-        return found
+    async def ask(self, of: _Model, checks: Sequence[_Check]) -> None:
+        """Add OpenFGA's answers to those of the model. Checks that fail, as by a timeout, are sent again."""
+        unanswered = checks
+        for _ in range(_ATTEMPTS):
+            async with asyncio.TaskGroup() as group:
+                for first in range(0, len(unanswered), _CHECKS_OF_A_BATCH):
+                    some = unanswered[first : first + _CHECKS_OF_A_BATCH]
+                    group.create_task(self._ask(of, some, self._store))
+            unanswered = [each for each in checks if each not in of.answers]
+            if not unanswered:
+                return
+        raise DecisionEngineUnavailable(f"OpenFGA failed {_ATTEMPTS} times for {unanswered}")
+
+    async def _ask(self, of: _Model, checks: Sequence[_Check], store: str) -> None:
+        body = {"authorization_model_id": of.id, "checks": list(map(_wire_check, checks, itertools.count()))}
+        url = f"{self._endpoint}/stores/{store}/batch-check"
+        async with self._session.post(url, json=body, headers={"Authorization": f"Bearer {KEY}"}) as response:
+            assert response.status == 200, await response.text()
+            answers = decoded(await response.read(), BatchAnswer).result
+        for number, check in enumerate(checks):
+            found = answers[str(number)]
+            if found.error is None:
+                of.answers[check] = bool(found.allowed)
+            else:
+                print(f"a check failed: {found.error}", flush=True)
 
 
-def _check(expected: Expected, relation: str, number: int) -> dict[str, Any]:
-    tuples = [_wire(each) for each in map(to_contextual, expected.tuples)]
+def _wire_check(check: _Check, number: int) -> dict[str, Any]:
+    relation, tuples = check
     return {
         "tuple_key": {"user": ALICE, "relation": relation, "object": TABLE},
-        "contextual_tuples": {"tuple_keys": tuples},
+        "contextual_tuples": {"tuple_keys": [_wire(each) for each in map(to_contextual, tuples)]},
         "context": {CURRENT_TIME: rfc3339(NOW)},
         "correlation_id": str(number),
     }
@@ -108,11 +137,8 @@ def _wire(each: Any) -> dict[str, Any]:
     return {**key, "condition": {"name": each.condition.name, "context": each.condition.context}}
 
 
-def _compared(of: _Model, seed: str, counts: Counter[str]) -> tuple[str, str, list[Expected]]:
-    """Compare the reasons in one random world with brute force. Raises AssertionError.
-
-    Returns (the world as text, its relation, what an engine must answer).
-    """
+def _compared(of: _Model, seed: str, counts: Counter[str]) -> _World:
+    """Compare the reasons in one random world with brute force. Raises AssertionError."""
     rnd = random.Random(seed)
     world, relation = random_world(rnd), rnd.choice(RELATIONS)
     offered = offered_in(world, random_world(rnd))
@@ -134,25 +160,28 @@ def _compared(of: _Model, seed: str, counts: Counter[str]) -> tuple[str, str, li
         "repairs": len(reasons.repairs),
         "incomplete": reasons.was_cut,
     })  # fmt: skip
-    return about, relation, expectations(of.model, world, reasons, relation)
+    return _World(about, relation, expectations(of.model, world, reasons, relation))
 
 
-async def _confirmed(openfga: _OpenFga, of: _Model, seed: str, counts: Counter[str]) -> None:
-    """Compare the reasons in one random world with brute force and with OpenFGA. Raises AssertionError."""
-    about, relation, expected = _compared(of, seed, counts)
-    assert of.id is not None
-    wrong = await openfga.differences(of.id, relation, expected)
-    assert not wrong, f"OpenFGA differs on {wrong}: {about}"
-    counts["checks by OpenFGA"] += len(expected)
+async def _confirmed(openfga: _OpenFga, of: _Model, worlds: Sequence[_World], counts: Counter[str]) -> None:
+    """Compare the reasons in some worlds with OpenFGA, which answers each different check once.
+
+    Raises AssertionError.
+    """
+    # A list of the keys keeps the order, so that a run can be repeated.
+    asked = list(dict.fromkeys(world.check(each) for world in worlds for each in world.expected))
+    unknown = [each for each in asked if each not in of.answers]
+    await openfga.ask(of, unknown)
+    counts["different checks by OpenFGA"] += len(unknown)
+    for world in worlds:
+        wrong = [each for each in world.expected if of.answers[world.check(each)] is not each.holds]
+        assert not wrong, f"OpenFGA differs on {wrong}: {world.about}"
+        counts["answers of OpenFGA"] += len(world.expected)
 
 
-async def _model_of(openfga: _OpenFga | None, number: int, seed: int, counts: Counter[str]) -> _Model:
-    """Return the model of the worlds from `number` on: each second time the shipped one, else a random variant."""
-    turn = number // WORLDS_OF_A_MODEL % 4
-    if turn % 2 == 0:
-        shipped = the_model()
-        return _Model("shipped", shipped, False, await openfga.write(shipped) if openfga else None)
-    excludes_grants = turn == 3
+async def _variant(openfga: _OpenFga | None, number: int, seed: int, counts: Counter[str]) -> _Model:
+    """Return the random variant of the model for the worlds from `number` on."""
+    excludes_grants = number // WORLDS_OF_A_MODEL % 4 == 3
     for attempt in itertools.count():
         name = f"{seed} model {number} {attempt}"
         model = random_variant(random.Random(name), excludes_grants=excludes_grants)
@@ -169,20 +198,22 @@ async def _model_of(openfga: _OpenFga | None, number: int, seed: int, counts: Co
 async def run(openfga: _OpenFga | None, total: int, seconds: float, seed: int) -> dict[str, object]:
     """Compare `total` worlds, or as many as `seconds` allow. Returns the record of the run."""
     start, counts = time.monotonic(), Counter[str]()
+    shipped = _Model("shipped", the_model(), False, await openfga.write(the_model()) if openfga else None)
+    confirmation = asyncio.create_task(asyncio.sleep(0))
     for number in range(0, total, _AT_ONCE):
         if time.monotonic() - start > seconds:
             break
         if number % WORLDS_OF_A_MODEL == 0:
-            of = await _model_of(openfga, number, seed, counts)
-            print(f"{counts['worlds']} worlds in {time.monotonic() - start:.0f} s", flush=True)
+            turn = number // WORLDS_OF_A_MODEL
+            of = shipped if turn % 2 == 0 else await _variant(openfga, number, seed, counts)
+            print(f"after {time.monotonic() - start:.0f} s: {dict(counts)}", flush=True)
         names = [f"{seed} {each}" for each in range(number, min(number + _AT_ONCE, total))]
-        if openfga is None:
-            for name in names:
-                _compared(of, name, counts)
-        else:
-            async with asyncio.TaskGroup() as group:
-                for name in names:
-                    group.create_task(_confirmed(openfga, of, name, counts))
+        # OpenFGA answers about these worlds while the next are compared with brute force.
+        worlds = await asyncio.to_thread(lambda of, names: [_compared(of, each, counts) for each in names], of, names)
+        await confirmation
+        if openfga is not None:
+            confirmation = asyncio.create_task(_confirmed(openfga, of, worlds, counts))
+    await confirmation
     return {**counts, "differences": 0, "seed": seed, "seconds": round(time.monotonic() - start)}
 
 
@@ -198,13 +229,14 @@ def main() -> None:
     parser.add_argument("--total", type=int, default=100_000, help="random worlds")
     parser.add_argument("--seconds", type=float, default=24 * 3600.0, help="the limit of the run")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--record", type=Path, default=RESULT, help="the file that keeps the result")
     parser.add_argument("--without-openfga", action="store_true", help="compare with brute force only")
     options = parser.parse_args()
     limits = options.total, options.seconds, options.seed
     name = "brute force" if options.without_openfga else "brute force and OpenFGA"
     record = asyncio.run(run(None, *limits) if options.without_openfga else _run_on_openfga(*limits))
-    kept = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-    RESULT.write_text(json.dumps({**kept, name: record}, indent=2, sort_keys=True) + "\n")
+    kept = json.loads(options.record.read_text()) if options.record.exists() else {}
+    options.record.write_text(json.dumps({**kept, name: record}, indent=2, sort_keys=True) + "\n")
     print(f"{name}: {record}")
 
 
