@@ -34,6 +34,7 @@ SMALL: Mapping[str, str] = {
     "gateway/db/credentials/secret_moves.py": "statements of one task",
     "gateway/api/early_refusal.py": "the only check of requests before routing",
     "gateway/access/door/_mint.py": "only the door may import it; the import contract names the file",
+    "gateway/access/audit/audited_inputs.py": "records and the code that builds their inputs share these types",
     "gateway/access/decisions/engine_trust.py": "one rule of security, read alone",
     "gateway/access/demand.py": "each operation imports it, and it imports no operation",
     "gateway/access/dependency_errors.py": "errors of the decision engines, raised by adapters",
