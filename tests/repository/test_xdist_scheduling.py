@@ -14,6 +14,7 @@ from tests.support.runs.xdist_scheduling import GroupScheduling, group_of, posit
 
 TESTS = Path(__file__).parents[1]
 INTEGRATION = sorted(TESTS.glob("integration/test_*.py"))
+ENGINES = sorted(TESTS.glob("e2e/**/test_*.py"))
 
 
 def _nodeid(file: Path) -> str:
@@ -48,6 +49,14 @@ def test_the_groups_of_integration_tests_equal_the_files_that_share_a_stack(file
         assert group_of(_nodeid(file)).startswith(group) == shares, (
             f"xdist_scheduling.py must list the file in {group} exactly if it shares {fixtures}: {shares}"
         )
+
+
+@pytest.mark.parametrize("file", ENGINES, ids=lambda file: file.stem)
+def test_the_group_of_spark_equals_the_files_that_share_its_process(file: Path) -> None:
+    shares = _shares(file, "spark", "admin")
+    assert (group_of(_nodeid(file)) == "spark") == shares, (
+        f"xdist_scheduling.py must list the file in spark exactly if it shares the Spark process: {shares}"
+    )
 
 
 def test_each_file_in_a_group_exists() -> None:

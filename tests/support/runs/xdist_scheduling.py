@@ -27,8 +27,8 @@ def _e2e(*names: str) -> tuple[str, ...]:
 #: `tests/integration/conftest.py`, some of which compare all of it; those that start further gateways on such a stack,
 #: in a process of their own; those that start a gateway with settings of their own on the stack of `stopped_gateway`;
 #: those that kill the `restarted_gateway`; the demonstration, the longest; those with a Spark in the process of the
-#: test, on a stack or without one; and those with the Spark process of `tests/e2e/conftest.py`. The files of a group
-#: run in this order: what compares all tuples, while there are few.
+#: test, on a stack or without one; those with the Spark process of `tests/e2e/conftest.py`; and the other engine tests.
+#: The files of a group run in this order: what compares all tuples, while there are few.
 _SHARED = {
     "integration": _integration(
         "reconcile",
@@ -71,6 +71,25 @@ _SHARED = {
     "demo": _e2e("demo_real_data"),
     "governed": _e2e("governed_copy_kills", "governed_copy_access", "spark_governed", "one_policy_every_engine"),
     "pipeline": _e2e("pipeline_run", "pipeline_transformations", "policy_agreement", "spark_agreement", "spark_masks"),
+    "spark": (
+        "tests/e2e/engines/test_spark41.py",
+        *_e2e(
+            "client_credentials",
+            "credential_refresh",
+            "denial_walk",
+            "engine_interoperability",
+            "remote_signing",
+            "spark_catalog",
+            "spark_history",
+            "spark_maintenance",
+            "spark_renames",
+            "spark_rows",
+            "spark_versions",
+            "spark_views",
+            "table_defaults",
+            "trino_agreement",
+        ),
+    ),
     "engines": ("tests/e2e/",),
 }
 
