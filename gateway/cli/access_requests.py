@@ -66,16 +66,27 @@ def access() -> None:
 @click.option("--on-project", help="Id of a project.")
 @click.option("--reason", required=True, help="Reason, which approvers see.")
 @_FOR
+@click.option("--dry-run", is_flag=True, help="Request nothing. Show what the request would open, and who decides.")
 @with_api()
-def request(privileges: tuple[str, ...], reason: str, duration: int | None, api: Management, **at: Any) -> None:
+def request(
+    privileges: tuple[str, ...], reason: str, duration: int | None, dry_run: bool, api: Management, **at: Any
+) -> None:
     """Request PRIVILEGES, such as select, on an object. Print the id of the request.
 
     Without a further option, the object is the warehouse. --namespace, --table, --view and --generic-table can be
     repeated to request several objects together. Then the printed id is that of all requests.
+
+    With --dry-run, each privilege is a line. The fields are separated by tabs: object type, name, privilege, right that
+    approvers need, numbers of objects that it opens too, and approvers if you may know them.
     """
     items = [{"object": on, "privileges": list(privileges)} for on in requested_objects(api, at)]
     body: dict[str, Any] = {"items": items, "reason": reason}
     body |= {} if duration is None else {"duration-seconds": duration}
+    if dry_run:
+        for item in api.send("POST", f"{_REQUESTS}/dry-run", body=body).json()["items"]:
+            for privilege in item["privileges"]:
+                click.echo(_tried_line(item, privilege))
+        return
     made = api.send("POST", _REQUESTS, body=body).json()
     click.echo(made.get("bundle", made["id"]))
 
@@ -157,6 +168,15 @@ def _within(id: str, kind: str, name: str) -> dict[str, Any]:
     if len(levels) < 2:
         raise click.UsageError(f"--{kind.replace('_', '-')} needs NAMESPACE.NAME")
     return {"type": kind.replace("_", "-"), "warehouse-id": id, "namespace": levels[:-1], "name": levels[-1]}
+
+
+def _tried_line(item: dict[str, Any], privilege: dict[str, Any]) -> str:
+    """Return a privilege of a dry run as one line."""
+    opens = ", ".join(f"{each['count']} {each['type']}" for each in item.get("opens", ()))
+    deciders = [f"{kind}:{id}" for each in privilege.get("deciders", ()) for kind, id in each.items()]
+    approvers = ", ".join(deciders + ["and more"] * privilege.get("more", False))
+    shown = privilege["privilege"], privilege["granted-with"], opens, approvers
+    return line(item["object"]["type"], item["name"], *shown)
 
 
 def row_line(row: dict[str, Any], end: str, privileges: list[str] | None = None, *further: str) -> str:

@@ -22,7 +22,7 @@ LIST = Path(__file__).with_name("open_operations.txt")
 SECURITY = Path(__file__).parents[2] / "SECURITY.md"
 
 #: Lower these numbers together with the list. Raising one must be a deliberate decision.
-MOST_OPEN = 29
+MOST_OPEN = 30
 MOST_ABOUT_ONESELF = 23
 
 

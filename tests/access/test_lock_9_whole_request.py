@@ -56,7 +56,7 @@ NOT_OF_THE_REQUEST = {
     **dict.fromkeys(
         (
             f"features.access_requests.deciders.Deciders.{name}"
-            for name in ("readable", "grantable", "find", "find_all", "answer")
+            for name in ("readable", "grantable", "find", "find_all", "answer", "answers")
         ),
         "for use cases: the request that their operation names, or rows that they have read",
     ),

@@ -162,6 +162,35 @@ class AccessRequest(Answer, frozen=True, omit_defaults=True, kw_only=True):
     ended_at: datetime | None = None
 
 
+class TriedPrivilege(Answer, frozen=True, omit_defaults=True):
+    """A requested privilege. A principal with `granted-with` on the object can approve it.
+
+    `deciders` are the first principals that have this right, without the caller. It is absent for callers that may not
+    read the assignments of the object. `more` is true if there are further ones.
+    """
+
+    privilege: str
+    granted_with: str
+    deciders: list[GrantedTo] | None = None
+    more: bool = False
+
+
+class TriedItem(Answer, frozen=True, omit_defaults=True, kw_only=True):
+    """An object of a dry run. `opens` is as in `AccessRequest`."""
+
+    object: GrantedOn
+    name: str
+    opens: list[Opening] | None = None
+    privileges: list[TriedPrivilege]
+
+
+class TriedAccessRequest(Answer, frozen=True):
+    """Response of `POST /access/requests/dry-run`: the objects in the order of the request."""
+
+    items: list[TriedItem]
+    duration_seconds: int
+
+
 class AccessRequestList(Answer, frozen=True, omit_defaults=True):
     """Response of `GET /access/requests`: the oldest requests first."""
 

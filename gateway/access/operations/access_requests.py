@@ -24,6 +24,7 @@ from gateway.access.nouns.tag import TagRef
 from gateway.access.operation import (
     Audience,
     ChangeOperation,
+    HttpOperation,
     Operation,
     PublicAudience,
     QuestionOperation,
@@ -99,24 +100,30 @@ class FindRequestableTag(QuestionOperation):
 
 
 @dataclass(frozen=True)
-class CreateAccessRequest(ChangeOperation):
-    """Request privileges on an object that the caller sees, or to which it may request access.
+class FindTagOfDryRun(FindRequestableTag):
+    """Find a tag on an object by which the caller may request access to it, for a dry run of the request."""
+
+    pause_reason: ClassVar[str] = ""
+    endpoint: ClassVar[str] = f"POST {_REQUESTS}/dry-run"
+    returns: ClassVar[int] = 200
+
+
+@dataclass(frozen=True)
+class RequestingAccess(HttpOperation, abstract=True):
+    """Mixin of operations for objects that the caller sees, or to which it may request access.
 
     `by_tag` is a tag on the object by which it may do so. Policies decide about the object, also then. `further` are
     the requests for other objects that are made together with this one.
     """
 
-    endpoint: ClassVar[str] = FindRequestableTag.endpoint
-    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", new="access_request_id", kind="access_request")
-    returns: ClassVar[int] = 201
     request: InBody[CreateAccessRequestRequest]
     on: Ref
     privileges: tuple[Privilege, ...]
     by_tag: TagRef | None = None
-    further: tuple[CreateAccessRequest, ...] = ()
+    further: tuple[RequestingAccess, ...] = ()
 
     @property
-    def each(self) -> tuple[CreateAccessRequest, ...]:
+    def each(self) -> tuple[RequestingAccess, ...]:
         """The requests, each for one object."""
         return (replace(self, further=()), *self.further)
 
@@ -141,6 +148,22 @@ class CreateAccessRequest(ChangeOperation):
             "privileges": tuple(self.privileges),
             "duration_seconds": self.request.duration_seconds,
         }
+
+
+@dataclass(frozen=True)
+class CreateAccessRequest(RequestingAccess, ChangeOperation):
+    """Request privileges on objects that the caller sees, or to which it may request access."""
+
+    endpoint: ClassVar[str] = FindRequestableTag.endpoint
+    event: ClassVar[EventDeclaration] = ChangeEvent(on="on", new="access_request_id", kind="access_request")
+    returns: ClassVar[int] = 201
+
+
+@dataclass(frozen=True)
+class TryAccessRequest(RequestingAccess, QuestionOperation):
+    """Return what a request would open, and which principals decide about it. Request nothing."""
+
+    endpoint: ClassVar[str] = FindTagOfDryRun.endpoint
 
 
 @dataclass(frozen=True)

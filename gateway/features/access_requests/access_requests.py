@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -27,7 +28,14 @@ from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.refs import ObjectKey, ObjectType
 from gateway.access.nouns.relations import Can
 from gateway.access.nouns.tag import TagRef
-from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestList, AccessRequestStatus
+from gateway.access.operations.access_request_bodies import (
+    AccessRequest,
+    AccessRequestList,
+    AccessRequestStatus,
+    TriedAccessRequest,
+    TriedItem,
+    TriedPrivilege,
+)
 from gateway.access.operations.access_requests import (
     REQUESTABLE_UNSEEN,
     CreateAccessRequest,
@@ -35,8 +43,11 @@ from gateway.access.operations.access_requests import (
     GetAccessRequest,
     ListAccessRequests,
     RemindOfAccessRequest,
+    RequestingAccess,
+    TryAccessRequest,
     WithdrawAccessRequest,
 )
+from gateway.access.operations.answer_lists import WhoCan
 from gateway.db.engine.database import Connection
 from gateway.db.grants import access_requests
 from gateway.db.grants.access_requests import AccessRequestRow
@@ -46,8 +57,18 @@ from gateway.features.access_requests.decided import DecidedLists, new_row
 from gateway.features.access_requests.deciders import Deciders, access_request_answer, in_lock_order, with_first_status
 from gateway.features.kit import Kit, UseCases
 
+Requesting = CreateAccessRequest | TryAccessRequest
+"""The operations that make requests. A dry run makes them in a transaction that is rolled back."""
+
+#: The most principals that a dry run names for a privilege.
+_DECIDERS: Final = 20
+
 #: The id of no object.
 _NO_ID: Final = UUID(int=0)
+
+
+class _RolledBack(Exception):
+    """Raised in a dry run to roll its transaction back."""
 
 
 class AccessRequests(UseCases):
@@ -88,36 +109,79 @@ class AccessRequests(UseCases):
         TooManyAccessRequests. Raises the error for an absent object if the tag that allows the request was detached
         meanwhile.
         """
-        operation, request = permit.operation, permit.operation.request
+        news = self._news(permit)
+        permit.pending_audit.add_details(access_request_id=str(news[0][1].id))
+        announced = [_event("createAccessRequest", new, each.facts()) for each, new in news[1:]]
+        permit.pending_audit.further_changes = FurtherChanges(announced).all
+        async with self._database.change(permit) as connection:
+            first, *_ = await self._record(connection, permit, news)
+        return await self._deciders.answer(permit, first)
+
+    async def dry_run(self, permit: Permit[TryAccessRequest]) -> tuple[TriedAccessRequest, Sequence[WhoCan]]:
+        """Return (what the request would open, the questions for the principals that decide about it).
+
+        There is a question for each privilege on an object whose assignments the caller may read, in their order. The
+        requests are made in a transaction that is rolled back. Raises the errors of `create`.
+        """
+        made: list[AccessRequestRow] = []
+        with suppress(_RolledBack):
+            async with self._database.transaction() as connection:
+                made += await self._record(connection, permit, self._news(permit))
+                raise _RolledBack
+        answers = await self._deciders.answers(permit, made)
+        reads = await self._door.visible(permit, Can.READ_ASSIGNMENTS, [row.on for row in made])
+        asked = [
+            WhoCan(each.on, granting(privilege), page_size=_DECIDERS)
+            for each, readable in zip(permit.operation.each, reads, strict=True)
+            for privilege in each.privileges
+            if readable
+        ]
+        items = [
+            TriedItem(
+                object=answer.object,
+                name=answer.name,
+                opens=answer.opens,
+                privileges=[
+                    TriedPrivilege(each, granting(each), [] if readable else None) for each in requested.privileges
+                ],
+            )
+            for answer, requested, readable in zip(answers, permit.operation.each, reads, strict=True)
+        ]
+        return TriedAccessRequest(items=items, duration_seconds=made[0].duration), asked
+
+    def _news(self, permit: Permit[Requesting]) -> list[tuple[RequestingAccess, NewRow]]:
+        """Return the rows to record, each with its part of the operation. Raises AccessRequestInvalid."""
+        operation = permit.operation
         # The requester can end what it requested, and an approver could rely on the restriction.
         if any(Privilege.SUBJECT in each.privileges for each in operation.each):
             raise AccessRequestInvalid("`subject` restricts its holder and gives no access, so it cannot be requested.")
-        duration = request.duration_seconds or self._rules.default_duration
+        duration = self._duration(operation)
         if duration > self._rules.longest_duration:
             raise AccessRequestInvalid(
                 f"`duration-seconds` is {duration}; at most {self._rules.longest_duration} are allowed."
             )
-        news = [(each, new_row(permit, each.on, each.privileges, request.reason)) for each in operation.each]
+        news = [(each, new_row(permit, each.on, each.privileges, operation.request.reason)) for each in operation.each]
         if len({new.on for _, new in news}) < len(news):
             raise AccessRequestInvalid("`items` names an object twice. Name all privileges on an object in one item.")
-        first, bundle = news[0][1].id, uuid7() if operation.further else None
-        permit.pending_audit.add_details(access_request_id=str(first))
-        announced = [_event("createAccessRequest", new, each.facts()) for each, new in news[1:]]
-        permit.pending_audit.further_changes = FurtherChanges(announced).all
-        async with self._database.change(permit) as connection:
-            # All transactions lock the objects in this order.
-            for each, new in sorted(news, key=lambda pair: str(pair[1].on)):
-                await _require_attached(connection, permit, each, new)
-                self._refuse_more(
-                    await access_requests.open_requests(connection, new.principal, new.on, new.privileges)
-                )
-                await access_requests.record(
-                    connection, new, bundle=bundle, duration=duration, lifetime=self._rules.lifetime
-                )
-            made = await access_requests.get(connection, first)
-        if made is None:
-            raise access_request_not_found(first)
-        return await self._deciders.answer(permit, made)
+        return news
+
+    def _duration(self, operation: RequestingAccess) -> int:
+        return operation.request.duration_seconds or self._rules.default_duration
+
+    async def _record(
+        self, connection: Connection, permit: Permit[Requesting], news: Sequence[tuple[RequestingAccess, NewRow]]
+    ) -> list[AccessRequestRow]:
+        """Record the requests, several as a bundle. Return their rows in the order of `news`."""
+        bundle, duration = uuid7() if len(news) > 1 else None, self._duration(permit.operation)
+        # All transactions lock the objects in this order.
+        for each, new in sorted(news, key=lambda pair: str(pair[1].on)):
+            await _require_attached(connection, permit, each, new)
+            self._refuse_more(await access_requests.open_requests(connection, new.principal, new.on, new.privileges))
+            await access_requests.record(
+                connection, new, bundle=bundle, duration=duration, lifetime=self._rules.lifetime
+            )
+        rows = {row.id: row for row in await access_requests.bundled(connection, bundle or news[0][1].id)}
+        return [rows[new.id] for _, new in news]
 
     def _refuse_more(self, opened: access_requests.OpenRequests) -> None:
         if opened.same is not None:
@@ -190,7 +254,7 @@ def not_pending(row: AccessRequestRow) -> AccessRequestNotOpen:
 
 
 async def _require_attached(
-    connection: Connection, permit: Permit[CreateAccessRequest], operation: CreateAccessRequest, new: NewRow
+    connection: Connection, permit: Permit[Requesting], operation: RequestingAccess, new: NewRow
 ) -> None:
     """Raise the error for an absent object if only a tag allows the request, and the object does not have it.
 

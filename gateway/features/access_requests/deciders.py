@@ -15,14 +15,22 @@ from gateway.access.nouns.authz_errors import access_request_not_found
 from gateway.access.nouns.cards import GRANTABLE
 from gateway.access.nouns.privileges import Privilege, granting
 from gateway.access.nouns.relations import Can
-from gateway.access.operations.access_request_bodies import AccessRequest, AccessRequestStatus, RequestedItem
+from gateway.access.operations.access_request_bodies import (
+    AccessRequest,
+    AccessRequestStatus,
+    RequestedItem,
+    TriedAccessRequest,
+    TriedPrivilege,
+)
 from gateway.access.operations.access_requests import (
     CreateAccessRequest,
     FindAccessRequestToDeny,
     FindingAccessRequest,
     GetAccessRequest,
     ListAccessRequests,
+    TryAccessRequest,
 )
+from gateway.access.operations.answer_lists import WhoCanAnswer
 from gateway.access.operations.answers import Opening
 from gateway.db.answers.names import CONTAINERS, count_openings
 from gateway.db.grants import access_requests
@@ -30,11 +38,11 @@ from gateway.db.grants.access_requests import AccessRequestRow
 from gateway.features.access_requests.decided import answer_of
 from gateway.features.kit import UseCases
 
-Reading = CreateAccessRequest | GetAccessRequest | ListAccessRequests | FindingAccessRequest
+Reading = CreateAccessRequest | TryAccessRequest | GetAccessRequest | ListAccessRequests | FindingAccessRequest
 """The operations that read requests, and filter them by the rights of the caller."""
 
-Showing = CreateAccessRequest | GetAccessRequest
-"""The operations that answer with one request."""
+Showing = CreateAccessRequest | TryAccessRequest | GetAccessRequest
+"""The operations that answer with requests and what they open."""
 
 
 class Deciders(UseCases):
@@ -74,12 +82,16 @@ class Deciders(UseCases):
                 rows = await access_requests.bundled(connection, row.bundle)
             readable = await self.readable(permit, rows)
             rows = [each for each, yes in zip(rows, readable, strict=True) if yes or each.id == row.id]
+        answers = await self.answers(permit, rows)
+        items = None if row.bundle is None else [_item(each) for each in answers]
+        return msgspec.structs.replace(next(each for each in answers if each.id == row.id), items=items)
+
+    async def answers(self, permit: Permit[Showing], rows: Sequence[AccessRequestRow]) -> list[AccessRequest]:
+        """Return requests with what an approval of each opens too, as `answer` does."""
         counted = [each.on for each in rows if await self._may_know_contents(permit, each)]
         async with self._database.read() as connection:
             openings = await count_openings(connection, [each.on for each in rows], counted)
-        answers = {each.id: access_request_answer(each, openings.get(each.on)) for each in rows}
-        items = None if row.bundle is None else [_item(each) for each in answers.values()]
-        return msgspec.structs.replace(answers[row.id], items=items)
+        return [access_request_answer(each, openings.get(each.on)) for each in rows]
 
     async def _may_know_contents(self, permit: Permit[Showing], row: AccessRequestRow) -> bool:
         if row.on.type not in CONTAINERS:
@@ -143,6 +155,26 @@ def access_request_answer(row: AccessRequestRow, opens: list[Opening] | None = N
     """Return a recorded request in the form of a response."""
     given = {"status": AccessRequestStatus(row.status), "duration_seconds": row.duration, "opens": opens}
     return answer_of(AccessRequest, row, items=None, **given)
+
+
+def with_deciders(tried: TriedAccessRequest, answers: Sequence[WhoCanAnswer], caller: str) -> TriedAccessRequest:
+    """Return a dry run with the principals that decide about each privilege, without the caller.
+
+    `answers` belong to the privileges whose deciders the caller may know, in their order.
+    """
+    left = iter(answers)
+
+    def named(privilege: TriedPrivilege) -> TriedPrivilege:
+        if privilege.deciders is None:
+            return privilege
+        found = next(left)
+        others = [row.principal for row in found.rows if row.principal.user != caller]
+        return msgspec.structs.replace(privilege, deciders=others, more=found.next_page_token is not None)
+
+    items = [
+        msgspec.structs.replace(item, privileges=[named(each) for each in item.privileges]) for item in tried.items
+    ]
+    return msgspec.structs.replace(tried, items=items)
 
 
 def _item(answer: AccessRequest) -> RequestedItem:

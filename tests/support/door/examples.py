@@ -1096,6 +1096,13 @@ def _access_requests() -> list[Example]:
             access_requests.CreateAccessRequest(asking, on, (Privilege.SELECT,), further=(on_project,)),
             body=together,
         ),
+        Example("find a tag for a dry run", access_requests.FindTagOfDryRun(request, on), body=new),
+        Example(
+            "try a request by tag",
+            access_requests.TryAccessRequest(request, on, (Privilege.SELECT,), world.TAG),
+            body=new,
+        ),
+        Example("try a request", access_requests.TryAccessRequest(request, on, (Privilege.SELECT,)), body=new),
         Example("list access requests", access_requests.ListAccessRequests()),
         Example("access request", access_requests.GetAccessRequest(id), path),
         Example("find to approve", finding_to_approve, path, body=approve),

@@ -41,6 +41,7 @@ ORDERED = {
         ["FindChangeToApprove", "ApproveChange"],
         ["FindChangeToReject", "RejectChange"],
         ["FindRequestableTag", "CreateAccessRequest"],
+        ["FindTagOfDryRun", "TryAccessRequest"],
         ["FindAccessRequestToApprove", "ApproveAccessRequest"],
         ["FindAccessRequestToDeny", "DenyAccessRequest"],
         ["FindAccessRequestToEnd", "EndAccess"],
@@ -57,7 +58,7 @@ ORDERED = {
 #: that follows.
 FINDING = {
     "FindAccessRequestToApprove", "FindAccessRequestToDeny", "FindAccessRequestToEnd", "ReadDenial",
-    "FindRequestableTag", "FindActivationToConfirm", "FindActivationToEnd", "FindActivationToReview",
+    "FindRequestableTag", "FindTagOfDryRun", "FindActivationToConfirm", "FindActivationToEnd", "FindActivationToReview",
 }  # fmt: skip
 
 #: Functions without a permit, and why they do not bypass the door. An unnecessary line fails.
