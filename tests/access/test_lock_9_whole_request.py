@@ -62,7 +62,7 @@ NOT_OF_THE_REQUEST = {
     ),
     "features.access_requests.decided.DecidedLists.page": "for use cases: how they read and filter rows",
     **dict.fromkeys(
-        (f"features.answers.asker.Asker.{name}" for name in ("having", "visible", "unreadable")),
+        (f"features.answers.asker.Asker.{name}" for name in ("having", "sight", "visible", "unreadable")),
         "for use cases: objects and facts that they have read",
     ),
     "features.answers.limits.restricted_contents": "for use cases: the objects of their rows",
