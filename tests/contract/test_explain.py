@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
 
+from gateway.access.operations.answers import LiftingInput
+from tests.support.rows.metered import metered
 from tests.support.stack.explained import CHECK, EXPLAIN, explain, of_table
 from tests.support.stack.grants import give, strangers  # noqa: F401 - a fixture
 from tests.support.stack.role_policies import make_role, put_in
@@ -201,6 +205,33 @@ def test_nothing_lifts_a_denial_at_all_times(world: World, ns: str) -> None:
     found = explain(world.admin, of_table(world, table.uuid, "read_data"), **asked)
     assert found["decision"] == "denied"
     assert "lifted-by" not in found["policies"]
+
+
+@pytest.mark.usefixtures("shut")
+def test_one_principal_searches_for_a_later_time_once_at_a_time(world: World, ns: str) -> None:
+    """A search costs as many requests to OPA as a hundred decisions."""
+    asked = of_table(world, world.table(ns).uuid, "read_data")
+    found = asyncio.run(_searches(world, {"operation": asked, "identity": {"user": world.contractor.id}}))
+    assert found == [1, 1, 1]
+
+
+async def _searches(world: World, body: dict[str, Any]) -> list[int]:
+    """Return the number of searches in progress at the start of each, in explanations at the same time."""
+    running: list[int] = []
+    found: list[int] = []
+
+    async def counted(*_: object) -> list[LiftingInput]:
+        running.append(1)
+        found.append(len(running))
+        await asyncio.sleep(0.5)
+        running.pop()
+        return []
+
+    with patch("gateway.features.answers.explain.lifts_of", counted):
+        async with metered(world.ready) as gateway:
+            sent = [gateway.send("POST", EXPLAIN, world.admin.token, body=body) for _ in range(3)]
+            assert [answer.status_code for answer, _ in await asyncio.gather(*sent)] == [200] * 3
+    return found
 
 
 @pytest.mark.usefixtures("shut")

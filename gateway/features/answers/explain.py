@@ -36,6 +36,7 @@ from gateway.access.operations.answers import (
     ExplainDenial,
     Explaining,
     Explanation,
+    LiftingInput,
     NewGrant,
     RelationshipsAnswer,
     RepairAnswer,
@@ -43,13 +44,14 @@ from gateway.access.operations.answers import (
 )
 from gateway.access.ports import Question
 from gateway.access.principals import actor_of, own_principal
+from gateway.access.shares.fair_slots import FairSlots
 from gateway.access.tuples import Principal, PrincipalType, TupleKey
 from gateway.db.answers.names import CONTAINERS, count_openings, names_of
 from gateway.db.answers.path_facts import expiry_of, read_path_facts, role_grants
 from gateway.features.answers.asker import Asker, Sight, grants_of_roles, readable_witnesses
 from gateway.features.answers.confirmation import Confirming, Disagreement, deciding
 from gateway.features.answers.guardrails import TracedRequest, policies_answer
-from gateway.features.answers.lifts import lifts_of
+from gateway.features.answers.lifts import SEARCHES, lifts_of
 from gateway.features.answers.outcome import Restriction, blocked_by, decision_of, until_of
 from gateway.features.answers.repairs import Repair, candidates_for, find_repairs
 from gateway.features.answers.summary import summary_of
@@ -91,6 +93,7 @@ class Explanations(Confirming):
         super().__init__(kit)
         self._server_id = kit.server_id
         self._asker = Asker(self._door.hypothetical_checks)
+        self._searches = FairSlots(SEARCHES, each=1)
 
     async def explain(self, permit: Permit[ExplainAccess] | Permit[ExplainDenial]) -> Explanation:
         """Return why the principal may or may not take the action.
@@ -145,8 +148,10 @@ class Explanations(Confirming):
         request, engines = await asked, self._answer_engines
         with deciding():
             answers, trace = await engines.trace(request)
-            denied = not answers.decisions[0].allow
-            lifts = await lifts_of(engines.evaluate, request, answers, trace.read) if denied else []
+            lifts: list[LiftingInput] = []
+            if not answers.decisions[0].allow:
+                async with self._searches.slot(permit.actor.id):
+                    lifts = await lifts_of(engines.evaluate, request, answers, trace.read)
         return TracedRequest(request, answers, trace, lifts, server in reads)
 
     async def _explained(

@@ -22,6 +22,9 @@ _TIME: Final = "context.time"
 #: The hours after the decision at which OPA is asked.
 _HOURS: Final = 168
 _AT_ONCE: Final = 12
+#: Searches at the same time in one process, one for each principal. A search costs up to 180 requests to OPA, and all
+#: other decisions need OPA too.
+SEARCHES: Final = 2
 _MINUTE: Final = timedelta(minutes=1)
 
 Evaluate = Callable[[PolicyRequest], Awaitable[PolicyAnswers]]
