@@ -47,6 +47,7 @@ SMALL: Mapping[str, str] = {
     "gateway/offloading.py": "the only place that moves work to a thread",
     "gateway/access/results.py": "use cases and the answers of routes share it",
     "lakegate/local/pg_ready.py": "a program of its own, run by a child process",
+    "lakegate/spark/classes.py": "setup uses it, where PySpark may be missing",
     "gateway/identity/bearer.py": "the form of a header (RFC 6750)",
     "gateway/scope/location_bounds.py": "the check that tables and views share",
     "gateway/telemetry/worker_metrics.py": "metrics of the worker processes of a server",

@@ -22,10 +22,11 @@ from pathlib import Path
 from rich.console import Console
 
 from gateway.settings import Settings, java_home, search_path, tool_environment
-from lakegate.local import spark_jars
-from lakegate.local.errors import StackError
+from lakegate.local import jdk, spark_jars
+from lakegate.local.errors import StackError, ToolMissing
 from lakegate.local.programs import Notify, Step, Steps, check_versions, output_of, run
 from lakegate.local.toolchain import GO_TOOLS, OLDEST_GO, Cache, GoTool, cache, needs_servers, tool_lock
+from lakegate.spark.classes import class_archive
 
 _GO_VERSION = re.compile(r"go(\d+)\.(\d+)")
 _PACKAGE = re.compile(r"[\w.\-~/]+")
@@ -228,7 +229,22 @@ def _missing(settings: Settings, kept: Cache, *, with_spark: bool) -> dict[str, 
     for archive in spark_jars.ARCHIVES if with_spark else ():
         if not (kept.jars() / archive.file_name).is_file():
             missing[f"Fetching {archive.file_name} ({archive.megabytes} MB)"] = partial(_fetch, archive, kept)
+    if with_spark:
+        missing |= _unrecorded([kept.jars() / archive.file_name for archive in spark_jars.ARCHIVES])
     return missing
+
+
+def _unrecorded(jars: Sequence[Path]) -> dict[str, Callable[[Step], object]]:
+    """Return {title: function} of the step that records the classes of Spark. It is left out without a Java."""
+    try:
+        java = jdk.find(java_home(), search_path())
+    except ToolMissing:
+        return {}
+    recorded = class_archive(jars, java)
+    if recorded is None or recorded.exists():
+        return {}
+    title = "Recording the classes of Spark, for faster starts"
+    return {title: lambda step: spark_jars.record_classes(jars, recorded, java=java, notify=step.notify)}
 
 
 def _fetch(archive: spark_jars.Archive, kept: Cache, _: Step) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Download Iceberg's archives for Spark once, with pinned checksums.
+"""Download Iceberg's archives for Spark once, with pinned checksums, and record the classes that Spark loads.
 
 An installed Maven is preferred, because its configuration has the user's mirrors. The alternative is Ivy, which is part
 of PySpark and needs only the Java that Spark needs.
@@ -12,12 +12,17 @@ import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gateway.settings import tool_environment
 from lakegate.local import jdk
 from lakegate.local.errors import StackError, ToolMissing
+from lakegate.local.ports import LOOPBACK
+from lakegate.local.programs import Notify, run
 
 _FETCH_SECONDS = 900.0
 _CHUNK = 1 << 20
@@ -112,6 +117,28 @@ def fetch(archive: Archive, directory: Path, *, java_home: str | None, environme
         + f"\n  Behind a proxy or with a mirror, say so in ~/.m2/settings.xml or ~/.ivy2/ivysettings.xml, or put the "
         f"file into {directory} yourself."
     )
+
+
+def record_classes(jars: Sequence[Path], archive: Path, *, java: Path, notify: Notify) -> None:
+    """Store the classes that Spark loads in ``archive``, and remove files of earlier versions of this installation.
+
+    The file is empty if this Java cannot store classes.
+
+    Raises:
+        StackError: Spark did not run.
+    """
+    with tempfile.TemporaryDirectory(prefix="part-", dir=archive.parent) as part:
+        file = Path(part) / archive.name
+        command = [sys.executable, "-m", "lakegate.spark.jobs.class_recording", str(file), *map(str, jars)]
+        environment = tool_environment(JAVA_HOME=str(java), SPARK_LOCAL_IP=LOOPBACK)
+        # Java writes the file after the end of Spark's process. Both have the same standard output, and `run` reads it
+        # to its end.
+        run(command, environment, notify, f"Spark was started with the Java in {java}.")
+        if not file.is_file():
+            file.touch()
+        for outdated in archive.parent.glob(f"{archive.stem.rpartition('-')[0]}-*{archive.suffix}"):
+            outdated.unlink()
+        os.replace(file, archive)
 
 
 def _run(argv: list[str], environment: dict[str, str]) -> str | None:

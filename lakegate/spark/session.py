@@ -23,6 +23,7 @@ from typing import BinaryIO
 import msgspec
 from pyspark.sql import SparkSession
 
+from lakegate.spark.classes import class_options
 from lakegate.spark.config import Catalog, DirectoryCatalog, Engine, RestCatalog, StatementsConfig
 from lakegate.spark.errors import cause_of
 from lakegate.value_messages import in_words
@@ -30,13 +31,17 @@ from lakegate.value_messages import in_words
 CATALOG = "lake"
 
 
-def engine_options(engine: Engine) -> dict[str, str]:
+def engine_options(engine: Engine, java_options: str | None = None) -> dict[str, str]:
     """Return the options of the engine. They become part of the JVM's command line, so none may be a secret.
+
+    `java_options` are further options of Java; by default, those that use the recorded classes.
 
     They are chosen for a small machine. In a run of some minutes the C1 compiler and the serial collector save more
     than they cost. With C1 alone the code cache has 48 MB by default, which one run fills; from then on Java
     interprets.
     """
+    if java_options is None:
+        java_options = class_options(engine.jars)
     return {
         "spark.master": f"local[{engine.cores}]",
         "spark.app.name": "lakegate-pipeline",
@@ -46,7 +51,7 @@ def engine_options(engine: Engine) -> dict[str, str]:
         "spark.driver.extraClassPath": ":".join(engine.jars),
         "spark.driver.extraJavaOptions": (
             "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=192m "
-            f"-Djava.io.tmpdir={engine.work_dir}"
+            f"-Djava.io.tmpdir={engine.work_dir} {java_options}"
         ),
         "spark.local.dir": engine.work_dir,
         "spark.sql.warehouse.dir": str(Path(engine.work_dir) / "spark-warehouse"),
@@ -102,11 +107,14 @@ def _identity(catalog: RestCatalog) -> dict[str, str]:
     return identity
 
 
-def start_engine(engine: Engine) -> SparkSession:
-    """Start the JVM, and return its root session, which is bound to no catalog. The caller stops it."""
+def start_engine(engine: Engine, java_options: str | None = None) -> SparkSession:
+    """Start the JVM, and return its root session, which is bound to no catalog. The caller stops it.
+
+    `java_options` is a parameter of `engine_options`.
+    """
     Path(engine.work_dir).mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder
-    for key, value in engine_options(engine).items():
+    for key, value in engine_options(engine, java_options).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

@@ -3,12 +3,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.support.engines.spark import Session, Spark, SparkRefused, metadata
+from gateway.settings import java_home, search_path
+from lakegate.local import jdk
+from lakegate.spark.classes import class_archive
+from tests.support.engines.spark import Session, Spark, SparkRefused, jars, metadata
 from tests.support.stack.world import World, unique
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+def test_java_maps_the_recorded_classes(spark: Spark) -> None:
+    """Java ignores a file that does not fit to its version or to the class path, and then says nothing."""
+    archive = class_archive(jars(), jdk.find(java_home(), search_path()))
+    assert archive is not None
+    assert str(archive) in Path(f"/proc/{spark.java_process()}/maps").read_text()
 
 
 def test_namespaces_nest_have_properties_and_are_dropped_when_empty(ns: str, admin: Session) -> None:

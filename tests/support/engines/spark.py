@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -39,6 +40,11 @@ class Spark:
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self._process = process
         self._log = log
+
+    def java_process(self) -> int:
+        """Return the id of the process of its Java."""
+        below = psutil.Process(self._process.pid).children(recursive=True)
+        return next(each.pid for each in below if each.name() == "java")
 
     def send_message(self, message: dict[str, Any]) -> list[list[Any]]:
         """Send one JSON line and return the rows of its answer; raises `SparkRefused`."""
