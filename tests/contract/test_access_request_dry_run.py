@@ -8,8 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.test_requestable_objects import requestable
-from tests.support.stack.access_requests import REQUESTS, ask_together, asked, listed, on_table
+from tests.support.stack.access_requests import REQUESTS, ask_together, asked, listed, on_table, requestable
 from tests.support.stack.role_policies import make_role
 from tests.support.stack.world import Person, Table, World, error_of
 

@@ -7,40 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.stack.access_requests import ask, asked, decide, listed, may_read, on_table, read
+from tests.support.stack.access_requests import ask, asked, decide, listed, may_read, on_table, read, requestable
 from tests.support.stack.explained import CHECK, explain, of_table
-from tests.support.stack.role_policies import make_role
-from tests.support.stack.tags import attach, define, tags_path
-from tests.support.stack.world import Person, Table, World
+from tests.support.stack.world import Table, World
 
 
 def by_name(world: World, table: Table) -> dict[str, Any]:
     """Return the object of a request for a table by its name."""
     return {"type": "table", "warehouse-id": world.warehouse, "namespace": [table.namespace], "name": table.name}
-
-
-def requestable(world: World, table: Table, via: str) -> Person:
-    """Return a user that may request access to the table and sees neither it nor its containers."""
-    person = world.stranger("requester")
-    match via:
-        case "warehouse":
-            world.grant("requester", person, "warehouse", world.warehouse)
-        case "namespace":
-            world.grant("requester", person, "namespace", world.namespace_id(table.namespace))
-        case "role":
-            role = make_role(world)
-            path = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(table.namespace)}/grants"
-            entry = {"privilege": "requester", "principal": {"role": role}}
-            assert world.admin.post(path, {"writes": [entry]}).status_code == 204
-            world.grant("assignee", person, "role", role)
-        case _:
-            tag = define(world)
-            assert attach(world, tag, tags_path(world, "table", table.uuid)).is_success
-            path = f"/management/v1/tag-definition/{tag['id']}/grants"
-            entry = {"privilege": "requester", "principal": {"user": person.id}}
-            made = world.admin.post(path, {"writes": [entry]})
-            assert made.status_code == 204, made.text
-    return person
 
 
 @pytest.mark.parametrize("via", ["warehouse", "namespace", "role", "tag"])

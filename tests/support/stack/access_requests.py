@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 
+from tests.support.stack.role_policies import make_role
+from tests.support.stack.tags import attach, define, tags_path
 from tests.support.stack.world import Person, Table, World
 
 REQUESTS = "/management/v1/access/requests"
@@ -83,3 +85,27 @@ def asked_together(person: Person, world: World, *tables: Table) -> tuple[str, l
     made = ask_together(person, *((on_table(world, table), ["select"]) for table in tables))
     assert made.status_code == 201, made.text
     return str(made.json()["bundle"]), [str(each["id"]) for each in made.json()["items"]]
+
+
+def requestable(world: World, table: Table, via: str) -> Person:
+    """Return a user that may request access to the table and sees neither it nor its containers."""
+    person = world.stranger("requester")
+    match via:
+        case "warehouse":
+            world.grant("requester", person, "warehouse", world.warehouse)
+        case "namespace":
+            world.grant("requester", person, "namespace", world.namespace_id(table.namespace))
+        case "role":
+            role = make_role(world)
+            path = f"/management/v1/warehouse/{world.warehouse}/namespace/{world.namespace_id(table.namespace)}/grants"
+            entry = {"privilege": "requester", "principal": {"role": role}}
+            assert world.admin.post(path, {"writes": [entry]}).status_code == 204
+            world.grant("assignee", person, "role", role)
+        case _:
+            tag = define(world)
+            assert attach(world, tag, tags_path(world, "table", table.uuid)).is_success
+            path = f"/management/v1/tag-definition/{tag['id']}/grants"
+            entry = {"privilege": "requester", "principal": {"user": person.id}}
+            made = world.admin.post(path, {"writes": [entry]})
+            assert made.status_code == 204, made.text
+    return person
