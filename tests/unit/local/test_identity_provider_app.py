@@ -14,7 +14,7 @@ import pytest
 
 from lakegate.local import identity_provider_app
 from lakegate.local.identity_provider import PUBLIC_CLIENT, IdentityProvider
-from lakegate.local.identity_provider_app import accept_secret_in_body, name_subjects, split_secret
+from lakegate.local.identity_provider_app import accept_secret_in_body, name_subjects, read_keys_once, split_secret
 from lakegate.local.ready import generate
 
 FORM = "application/x-www-form-urlencoded"
@@ -121,6 +121,21 @@ def test_access_tokens_get_the_name_of_their_subject_and_other_tokens_do_not() -
         None,
     ]
     assert made[0]["issuer"] == "i"
+
+
+def test_each_text_of_a_key_is_parsed_once() -> None:
+    parsed: list[Any] = []
+
+    def prepare_key(algorithm: str, key: Any) -> tuple[str, Any]:
+        parsed.append(key)
+        return algorithm, key
+
+    prepared = read_keys_once(prepare_key)
+    unhashable = ["a key that is parsed already"]
+    assert [prepared("RS256", key) for key in (b"one", b"two", b"one", "two", unhashable)] == [
+        ("RS256", key) for key in (b"one", b"two", b"one", "two", unhashable)
+    ]
+    assert parsed == [b"one", b"two", "two", unhashable]
 
 
 def test_further_pages_for_sign_ins_are_allowed_by_the_provider(tmp_path: Path) -> None:
