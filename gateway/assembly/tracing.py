@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gateway.api.build import Application
 from gateway.settings import Settings, certificate_sources
 from gateway.settings.tracing import headers_of
 from gateway.spans import annotate, is_recording
@@ -17,6 +16,8 @@ from gateway.tls import trusted
 
 if TYPE_CHECKING:
     import aiohttp
+
+    from gateway.api.build import Application
 
 #: Maximum length of a `traceparent` or `tracestate`; longer ones are ignored. W3C Trace Context requires 512.
 _MAX_HEADER = 512
