@@ -85,6 +85,10 @@ def test_a_guardrail_about_the_object_decides_a_request_by_tag(
     rule = _FREEZE.replace("NAME", table.name).replace("}\n", '\tquestion.operation == "create_access_request"\n}\n')
     with guarded_gateway.guarded(rule), _at(guarded_gateway, bob) as beside:
         refused = send_until_decided(lambda: ask(beside, on_table(world, table)))
+        body = {"object": on_table(world, table), "privileges": ["select"], "reason": "report"}
+        tried = send_until_decided(lambda: beside.post(f"{REQUESTS}/dry-run", body))
+    assert (tried.status_code, table.name in tried.text) == (403, False), tried.text
+    assert "freeze: The table is frozen." in error_of(tried)["message"]
     assert refused.status_code == 403, refused.text
     message = error_of(refused)["message"]
     assert "freeze: The table is frozen." in message

@@ -165,6 +165,10 @@ class TryAccessRequest(RequestingAccess, QuestionOperation):
 
     endpoint: ClassVar[str] = FindTagOfDryRun.endpoint
 
+    def parts(self) -> tuple[Operation, ...]:
+        # Policies decide as about the request itself, so that a dry run shows nothing of a request that they refuse.
+        return tuple(CreateAccessRequest(each.request, each.on, each.privileges, each.by_tag) for each in self.each)
+
 
 @dataclass(frozen=True)
 class ListAccessRequests(ReadOperation):
