@@ -103,7 +103,6 @@ class FindRequestableTag(QuestionOperation):
 class FindTagOfDryRun(FindRequestableTag):
     """Find a tag on an object by which the caller may request access to it, for a dry run of the request."""
 
-    pause_reason: ClassVar[str] = ""
     endpoint: ClassVar[str] = f"POST {_REQUESTS}/dry-run"
     returns: ClassVar[int] = 200
 
@@ -163,6 +162,7 @@ class CreateAccessRequest(RequestingAccess, ChangeOperation):
 class TryAccessRequest(RequestingAccess, QuestionOperation):
     """Return what a request would open, and which principals decide about it. Request nothing."""
 
+    pause_reason: ClassVar[str] = "the request is written and rolled back, and writing pauses"
     endpoint: ClassVar[str] = FindTagOfDryRun.endpoint
 
     def parts(self) -> tuple[Operation, ...]:
