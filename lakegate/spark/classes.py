@@ -7,7 +7,6 @@ Half of the time of a start of Spark is the loading of its classes. `lakegate se
 
 import hashlib
 import importlib.util
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,8 +24,13 @@ def class_archive(jars: Sequence[str | Path], java: Path) -> Path | None:
         installed, release = Path(found.origin).stat().st_mtime_ns, (java / "release").read_text(errors="replace")
     except OSError:
         return None
-    place, equal = _digest(found.origin), _digest(str(installed), str(java), release, *map(str, jars))
-    return Path(jars[0]).with_name(f"classes-{place}-{equal}.jsa")
+    equal = _digest(str(installed), str(java), release, *map(str, jars))
+    return Path(jars[0]).with_name(f"{_prefix(found.origin)}{equal}.jsa")
+
+
+def _prefix(pyspark: str) -> str:
+    """Return the start of the names of all files for this installation of PySpark. Only the last one is kept."""
+    return f"classes-{_digest(pyspark)}-"
 
 
 def _digest(*texts: str) -> str:
@@ -34,12 +38,12 @@ def _digest(*texts: str) -> str:
 
 
 def class_options(jars: Sequence[str | Path]) -> str:
-    """Return the Java options for an engine with these archives and the Java in `JAVA_HOME`.
-
-    Return an empty text without that variable, and if the classes were not recorded.
-    """
-    archive = class_archive(jars, Path(os.environ.get("JAVA_HOME", "/nowhere")))
-    if archive is None or not archive.is_file() or archive.stat().st_size == 0:
+    """Return the Java options for an engine with these archives; an empty text if its classes were not recorded."""
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None or not jars:
         return ""
-    # By default, Java prints to standard output that it ignores a file. The responses of the engine are written there.
-    return f"-Xlog:cds*=off -XX:SharedArchiveFile={archive}"
+    recorded = Path(jars[0]).parent.glob(f"{_prefix(found.origin)}*.jsa")
+    archive = next((each for each in recorded if each.stat().st_size), None)
+    # Java ignores a file of another Java or class path. By default, it prints that to standard output, where the engine
+    # writes its responses.
+    return "" if archive is None else f"-Xlog:cds*=off -XX:SharedArchiveFile={archive}"

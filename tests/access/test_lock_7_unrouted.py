@@ -34,9 +34,11 @@ from tests.support.door.world import DoorFixture, request_context
 
 RECORDED_SUCCESS = RecordedSuccess(204, {}, 1)
 
-#: Operations with a response body that is not repeated, and why. A retry gets 422 and has no effect.
+#: Operations with a response body that is not repeated, and why.
 NOT_REPEATED = {
-    "UnregisterTable": "the table is gone, and with it every right that could be asked about its metadata",
+    "UnregisterTable": "the table is gone, and with it every right that could be asked about its metadata: 422",
+    "FindTagOfDryRun": "part of the dry run of an access request",
+    "TryAccessRequest": "a dry run has no effect, so it runs again",
 }
 
 

@@ -32,6 +32,7 @@ _OTHERWISE = {
     "gateway/cli/repairs.py": "the error of a check that builds its own message",
     "gateway/fga/wire.py": "an answer of OpenFGA, which the operator cannot correct",
     "gateway/opa/replay_records.py": "an answer of OPA, or a line of a file whose number the message names",
+    "gateway/opa/replay_run.py": "the decoder's error for text that is no JSON",
     "gateway/opa/decider.py": "an answer of OPA, whose schema is checked in Rego",
     "gateway/iceberg/codec.py": "the decoder's error for text that is no JSON",
     "lakegate/spark/catalog_client.py": "an answer of the gateway itself",
