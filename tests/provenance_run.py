@@ -39,7 +39,15 @@ from tests.support.rows.provenance_checks import (
     offered_in,
     reasons_of,
 )
-from tests.support.rows.provenance_worlds import ALICE, EDGES, NOW, RELATIONS, random_variant, random_world
+from tests.support.rows.provenance_worlds import (
+    ALICE,
+    CYCLE,
+    EDGES,
+    NOW,
+    RELATIONS,
+    random_variant,
+    random_world,
+)
 from tests.support.servers.openfga_server import KEY, openfga_in_memory
 
 RESULT = Path(__file__).with_name("results") / "provenance.json"
@@ -165,6 +173,10 @@ def _compared(of: _Model, seed: str, counts: Counter[str]) -> _World:
         "repairs": len(reasons.repairs),
         "incomplete": reasons.was_cut,
     })  # fmt: skip
+    # Below an exclusion of grants, OpenFGA answers no as soon as it meets a cycle of roles, which the gateway refuses.
+    if of.excludes_grants and set(CYCLE) <= set(world):
+        counts["worlds with a cycle below an exclusion, not asked"] += 1
+        return _World(about, relation, ())
     return _World(about, relation, expectations(of.model, world, reasons, relation))
 
 
@@ -181,7 +193,7 @@ async def _confirmed(openfga: _OpenFga, of: _Model, worlds: Sequence[_World], co
     for world in worlds:
         wrong = [each for each in world.expected if of.answers[world.check(each)] is not each.holds]
         assert not wrong, f"OpenFGA differs on {wrong}: {world.about}"
-        counts.update({"worlds confirmed by OpenFGA": 1, "answers of OpenFGA": len(world.expected)})
+        counts.update({"worlds confirmed by OpenFGA": bool(world.expected), "answers of OpenFGA": len(world.expected)})
 
 
 async def _variant(openfga: _OpenFga | None, number: int, seed: int, counts: Counter[str]) -> _Model:

@@ -28,13 +28,17 @@ _GRANTS = [
     ("ownership", "namespace:n"), ("modify", "warehouse:w"), ("describe", "warehouse:w"), ("data_admin", "project:p"),
     ("security_admin", "project:p"), ("operator", "server:s"),
 ]  # fmt: skip
+#: A cycle of roles. The gateway refuses one.
+CYCLE = [
+    HeldTuple("role:a#assignee", "assignee", "role:b", None),
+    HeldTuple("role:b#assignee", "assignee", "role:a", None),
+]
 POOL = [
     *(HeldTuple(user, relation, on, until) for relation, on in _GRANTS for user in SUBJECTS for until in (None, SOON)),
     HeldTuple(ALICE, "assignee", "role:a", None),
     HeldTuple(ALICE, "assignee", "role:b", LATER),
     HeldTuple(ALICE, "ownership", "role:b", None),
-    HeldTuple("role:a#assignee", "assignee", "role:b", None),
-    HeldTuple("role:b#assignee", "assignee", "role:a", None),
+    *CYCLE,
     HeldTuple("user:*", "managed_access", "namespace:n", None),
     HeldTuple("user:*", "managed_access", "warehouse:w", None),
 ]
