@@ -14,6 +14,7 @@ from tests.support.stack.access_requests import (
     asked,
     asked_together,
     decide,
+    holder,
     listed,
     may_read,
     on_table,
@@ -26,13 +27,6 @@ from tests.support.stack.world import Person, Table, World, error_of
 def two(world: World) -> tuple[Table, Table]:
     """Create tables in two namespaces."""
     return world.table(world.namespace()), world.table(world.namespace())
-
-
-def _person(world: World, privilege: str, *tables: Table) -> Person:
-    person = world.stranger()
-    for table in tables:
-        world.grant(privilege, person, "table", table.uuid)
-    return person
 
 
 def _readable(world: World, person: Person, tables: tuple[Table, Table]) -> list[bool]:
@@ -49,7 +43,7 @@ def _error(person: Person, id: str, action: str, body: dict[str, Any] | None = N
 
 
 def test_objects_are_requested_approved_and_ended_together(world: World, two: tuple[Table, Table]) -> None:
-    bob, owner = _person(world, "describe", *two), _person(world, "manage_grants", *two)
+    bob, owner = holder(world, "describe", *two), holder(world, "manage_grants", *two)
     bundle, ids = asked_together(bob, world, *two)
     assert listed(owner, mine="false") == listed(bob) == ids
     for person in (bob, owner):
@@ -70,7 +64,7 @@ def test_objects_are_requested_approved_and_ended_together(world: World, two: tu
 
 def test_an_object_in_another_warehouse_is_requested_together(world: World, soft: World, table: Table) -> None:
     other = soft.table(soft.namespace())
-    bob = _person(world, "describe", table)
+    bob = holder(world, "describe", table)
     soft.grant("describe", bob, "table", other.uuid)
     made = ask_together(bob, (on_table(world, table), ["select"]), (on_table(soft, other), ["select", "modify"]))
     assert made.status_code == 201, made.text
@@ -82,7 +76,7 @@ def test_an_object_in_another_warehouse_is_requested_together(world: World, soft
 
 
 def test_who_may_decide_about_one_object_grants_nothing_on_both(world: World, two: tuple[Table, Table]) -> None:
-    bob, half = _person(world, "describe", *two), _person(world, "manage_grants", two[1])
+    bob, half = holder(world, "describe", *two), holder(world, "manage_grants", two[1])
     bundle, (first, second) = asked_together(bob, world, *two)
     assert [each["id"] for each in read(half, bundle)["items"]] == [second]
     for action in ("approve", "deny"):
@@ -99,10 +93,10 @@ def test_who_may_decide_about_one_object_grants_nothing_on_both(world: World, tw
 
 
 def test_an_approver_selects_some_requests_and_fewer_privileges(world: World, two: tuple[Table, Table]) -> None:
-    bob = _person(world, "describe", *two)
+    bob = holder(world, "describe", *two)
     made = ask_together(bob, *((on_table(world, table), ["select", "modify"]) for table in two)).json()
     first, second = (each["id"] for each in made["items"])
-    owner = _person(world, "manage_grants", two[0])
+    owner = holder(world, "manage_grants", two[0])
     # `pass_grants` grants what the holder has: `select` and not `modify`.
     for privilege in ("select", "pass_grants"):
         world.grant(privilege, owner, "table", two[1].uuid)
@@ -117,7 +111,7 @@ def test_an_approver_selects_some_requests_and_fewer_privileges(world: World, tw
 
 
 def test_requests_are_denied_withdrawn_and_announced_together(world: World, two: tuple[Table, Table]) -> None:
-    bob = _person(world, "describe", *two)
+    bob = holder(world, "describe", *two)
     denied, _ = asked_together(bob, world, *two)
     for _ in range(2):
         assert decide(world.admin, denied, "deny", {"reason": "use the copy"}).status_code == 204
@@ -138,7 +132,7 @@ def test_requests_are_denied_withdrawn_and_announced_together(world: World, two:
 
 
 def test_requests_of_another_form_are_refused(world: World, two: tuple[Table, Table]) -> None:
-    bob = _person(world, "describe", *two)
+    bob = holder(world, "describe", *two)
     on = on_table(world, two[0])
     by_name = {"type": "table", "warehouse-id": world.warehouse, "namespace": [two[0].namespace], "name": two[0].name}
     item = {"object": on, "privileges": ["select"]}
@@ -160,7 +154,7 @@ def test_requests_of_another_form_are_refused(world: World, two: tuple[Table, Ta
 
 
 def test_one_refused_object_refuses_the_whole_request(world: World, two: tuple[Table, Table]) -> None:
-    bob = _person(world, "describe", *two)
+    bob = holder(world, "describe", *two)
     asked(bob, on_table(world, two[1]))
     again = ask_together(bob, *((on_table(world, table), ["select"]) for table in two))
     assert (again.status_code, error_of(again)["type"]) == (409, "AccessRequestAlreadyOpen")
@@ -168,7 +162,7 @@ def test_one_refused_object_refuses_the_whole_request(world: World, two: tuple[T
 
 
 def test_command_requests_several_objects_and_approves_one(world: World, two: tuple[Table, Table]) -> None:
-    bob = _person(world, "describe", *two)
+    bob = holder(world, "describe", *two)
 
     def run(person: Person, *words: str) -> str:
         done = world.lakegate("access", *words, "--gateway", world.base, "--token", person.token)

@@ -17,12 +17,13 @@ from tests.support.stack.access_requests import (
     ask_together,
     asked_together,
     decide,
+    holder,
     listed,
     may_read,
     on_table,
     read,
 )
-from tests.support.stack.world import Person, Table, World, error_of
+from tests.support.stack.world import Table, World, error_of
 
 
 @pytest.fixture
@@ -30,13 +31,6 @@ def two(world: World) -> tuple[Table, Table]:
     """Create tables in two namespaces, in the order in which their requests are locked."""
     first, second = sorted((world.table(world.namespace()) for _ in range(2)), key=lambda table: table.uuid)
     return first, second
-
-
-def _person(world: World, privilege: str, *tables: Table) -> Person:
-    person = world.stranger()
-    for table in tables:
-        world.grant(privilege, person, "table", table.uuid)
-    return person
 
 
 def _waiting(world: World, sent: Future[httpx.Response]) -> None:
@@ -52,7 +46,7 @@ def _waiting(world: World, sent: Future[httpx.Response]) -> None:
 def test_a_bundle_does_not_exist_for_who_may_decide_about_none_of_its_objects(
     world: World, two: tuple[Table, Table]
 ) -> None:
-    bob, mallory = _person(world, "describe", *two), _person(world, "select", *two)
+    bob, mallory = holder(world, "describe", *two), holder(world, "select", *two)
     bundle, _ = asked_together(bob, world, *two)
     absent = str(uuid4())
     for method, below, body in (
@@ -74,7 +68,7 @@ def test_a_bundle_does_not_exist_for_who_may_decide_about_none_of_its_objects(
 @pytest.mark.threat("LG-REQ-03")
 def test_an_invisible_object_of_a_bundle_is_answered_like_an_absent_one(world: World, two: tuple[Table, Table]) -> None:
     seen, hidden = two
-    bob, absent = _person(world, "describe", seen), str(uuid4())
+    bob, absent = holder(world, "describe", seen), str(uuid4())
     answers: list[tuple[int, str]] = []
     for id in (hidden.uuid, absent):
         objects: list[dict[str, Any]] = [on_table(world, seen), {**on_table(world, seen), "table-id": id}]
@@ -88,7 +82,7 @@ def test_an_invisible_object_of_a_bundle_is_answered_like_an_absent_one(world: W
 
 @pytest.mark.threat("LG-REQ-03")
 def test_an_approver_of_one_object_learns_nothing_of_the_others(world: World, two: tuple[Table, Table]) -> None:
-    bob, half = _person(world, "describe", *two), _person(world, "manage_grants", two[1])
+    bob, half = holder(world, "describe", *two), holder(world, "manage_grants", two[1])
     bundle, (first, second) = asked_together(bob, world, *two)
     answers = [half.get(f"{REQUESTS}/{id}") for id in (bundle, second)]
     answers += [decide(half, bundle, "approve"), decide(half, bundle, "approve", {"requests": [first]})]
@@ -103,7 +97,7 @@ def test_an_approver_of_one_object_learns_nothing_of_the_others(world: World, tw
 def test_all_changes_of_a_bundle_lock_its_requests_in_one_order(
     world: World, two: tuple[Table, Table], action: str
 ) -> None:
-    bob = _person(world, "describe", *two)
+    bob = holder(world, "describe", *two)
     # The request whose object is last has the first id.
     bundle, (_, locked_first) = asked_together(bob, world, *reversed(two))
     if action == "end":
@@ -122,7 +116,7 @@ def test_all_changes_of_a_bundle_lock_its_requests_in_one_order(
 
 @pytest.mark.threat("LG-REQ-04")
 def test_a_denial_that_meets_another_decision_changes_nothing(world: World, two: tuple[Table, Table]) -> None:
-    bob = _person(world, "describe", *two)
+    bob = holder(world, "describe", *two)
     bundle, (first, second) = asked_together(bob, world, *two)
 
     def deny_first() -> None:
@@ -154,7 +148,7 @@ def _act_while_locked(
 
 @pytest.mark.threat("LG-REQ-02")
 def test_the_audit_record_of_an_approval_names_each_request(world: World, two: tuple[Table, Table]) -> None:
-    bob = _person(world, "describe", *two)
+    bob = holder(world, "describe", *two)
     bundle, ids = asked_together(bob, world, *two)
     made = decide(world.admin, bundle, "approve")
     assert made.status_code == 204, made.text

@@ -109,3 +109,11 @@ def requestable(world: World, table: Table, via: str) -> Person:
             made = world.admin.post(path, {"writes": [entry]})
             assert made.status_code == 204, made.text
     return person
+
+
+def holder(world: World, privilege: str, *tables: Table) -> Person:
+    """Create a user with a privilege on each of the tables."""
+    person = world.stranger()
+    for table in tables:
+        world.grant(privilege, person, "table", table.uuid)
+    return person
