@@ -21,6 +21,8 @@ from litestar import Response
 from gateway.access.operation import HttpOperation
 from gateway.api.binding import Inputs
 from gateway.api.errors import OAuthError
+from gateway.api.openapi_rights import rights_text
+from gateway.api.openapi_tags import described_tags, tag_of
 from gateway.api.openapi_texts import (
     HEADERS,
     OAUTH_REFUSALS,
@@ -39,6 +41,7 @@ from gateway.scim.wire import MEDIA_TYPE as SCIM
 from gateway.scim.wire import ErrorBody
 
 _REF = "#/components/schemas/{name}"
+_METHODS = ("get", "head", "post", "put", "patch", "delete")
 _IF_NONE_MATCH = "if-none-match"
 _IDEMPOTENCY_KEY = "idempotency-key"
 _UUIDS = frozenset({"warehouse_id", "namespace_id", "table_id", "view_id", "role_id"})
@@ -84,10 +87,14 @@ def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda oper
             paths.setdefault(path, {})[method] = (
                 described_at if path not in operations[0].also_at else _older(described_at, path)
             )
+    paths = {
+        path: dict(sorted(of.items(), key=lambda each: _METHODS.index(each[0]))) for path, of in sorted(paths.items())
+    }
     return {
         "openapi": "3.1.0",
         "info": {"title": "Lakegate", "version": version("lakegate"), "license": {"name": "Apache-2.0"}},
-        "paths": dict(sorted(paths.items())),
+        "tags": described_tags(paths),
+        "paths": paths,
         "components": {
             "schemas": dict(sorted(components.items())),
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
@@ -109,12 +116,11 @@ def _operation(
     described: dict[str, Any] = {
         "operationId": first.__name__,
         "summary": summary,
-        "tags": [_tag(path)],
+        "description": _description(operations, rest.strip()),
+        "tags": [tag_of(path)],
         "parameters": [*_path_parameters(path), *_query_parameters(reads), *_header_parameters(first, reads)],
         "responses": _responses(operations, reads, answer, schema_of),
     }
-    if rest.strip():
-        described["description"] = rest.strip()
     for sent, media_type in ((reads.body, _media_type(first)), (reads.form, FORM)):
         if sent is not None:
             content = {"schema": schema_of[repr(sent)], "example": example_of(sent)}
@@ -124,14 +130,10 @@ def _operation(
     return described
 
 
-def _tag(path: str) -> str:
-    """Return the tag of a path: its first fixed segment after the API prefix and version. Other paths have the tag
-    `system`.
-    """
-    words = [each for each in path.split("/")[1:] if each and not each.startswith("{")]
-    if words[0] not in ("access", "catalog", "management"):
-        return "system"
-    return words[2] if len(words) > 2 else words[-1]
+def _description(operations: list[type[HttpOperation]], rest: str) -> str:
+    """Return the description of an endpoint: the text after its summary, its other operations, and their rights."""
+    others = [f"`{each.name()}`: {inspect.getdoc(each) or ''}" for each in operations[1:]]
+    return "\n\n".join(filter(None, [rest, *others, rights_text(operations)]))
 
 
 def _older(described: dict[str, Any], path: str) -> dict[str, Any]:

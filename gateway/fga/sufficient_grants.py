@@ -74,7 +74,7 @@ def grants_that_give(model: ParsedModel, relations: Collection[str]) -> frozense
     """
     found: set[tuple[str, str]] = set()
     for type in REQUESTABLE:
-        levels = _levels(type)
+        levels = levels_above(type)
         for relation in relations:
             if model.rule(type, relation) is None:
                 continue
@@ -87,7 +87,7 @@ def grants_that_give(model: ParsedModel, relations: Collection[str]) -> frozense
     return frozenset(found)
 
 
-def _levels(type: ObjectType) -> list[ObjectType]:
+def levels_above(type: ObjectType) -> list[ObjectType]:
     """Return the type and those of its containers, from its own container upwards, with one nested namespace."""
     levels = [type]
     while parents := CARDS[levels[-1]].parents:

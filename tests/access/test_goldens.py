@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from gateway.api import openapi_rights
 from tests.support.door.app import running
 from tests.support.goldens import (
+    golden_demands,
     golden_errors,
     golden_log_events,
     golden_messages,
@@ -35,7 +37,12 @@ async def _served(api: str) -> Any:
     async with running() as app:
         answer = await app.client.get(f"/api-docs/{api}/v1/openapi.json")
     assert answer.headers["content-type"].split(";")[0] == "application/json"
-    return answer.json()
+    return golden_openapi.resolved(answer.json())
+
+
+def test_the_openapi_documents_have_the_demands_of_the_operations(golden: Golden) -> None:
+    """Before the tests of the documents, which contain the demands."""
+    golden.compare(openapi_rights.FILE, golden_demands.render())
 
 
 @pytest.mark.parametrize("api", ["catalog", "management"])

@@ -9,6 +9,7 @@ are saved there. The requests themselves are tested in `tests/contract/test_brow
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -164,4 +165,28 @@ def test_swagger_signs_in_by_a_window_and_sends_the_token(world: World, browser:
     browser.find(".modal-ux button", "Logout")
     picture("swagger-signed-in")
     browser.click(".modal-ux .btn-done")
+    assert _stopped(browser) == []
+
+
+def test_swagger_draws_all_tags_of_the_management_api_folded_and_filters_operations(
+    world: World, browser: Browser, picture: Picture, record_property: Callable[[str, object], None]
+) -> None:
+    """The document has hundreds of operations. The limit is generous, because the machine of a test may be busy."""
+    browser.resize(1200, 1000)
+    began = time.monotonic()
+    browser.open(f"{world.base}/swagger-ui/?urls.primaryName=Management")
+    browser.find(".opblock-tag", "warehouses")
+    record_property("swagger_management_seconds", round(time.monotonic() - began, 1))
+    assert time.monotonic() - began < 20
+    assert browser.run("return document.querySelectorAll('.opblock-tag').length") > 25
+    assert browser.run("return document.querySelectorAll('.opblock').length") == 0, "operations must be folded"
+    picture("swagger-folded")
+    browser.type(".operation-filter-input", "undrop")
+    shown = "return [...document.querySelectorAll('.opblock-tag')].map((each) => each.dataset.tag)"
+    browser.wait(lambda: True if browser.run(shown) == ["deleted-tabulars"] else None, "the filter has no effect")
+    browser.click(".opblock-tag")
+    browser.click(".opblock-summary-control")
+    browser.find(".opblock-description", "Rights")
+    picture("swagger-operation")
+    assert browser.url.endswith("#/deleted-tabulars/UndropTabulars"), "each operation must have an address"
     assert _stopped(browser) == []

@@ -21,6 +21,7 @@ from gateway.api import pages
 from gateway.api.context import Ctx
 from gateway.api.errors import NoSuchRoute
 from gateway.api.openapi import is_catalog, openapi_document
+from gateway.api.openapi_shared import with_shared_parts
 from gateway.api.serves import serves
 from gateway.identity.sign_in import SignIn
 
@@ -44,7 +45,18 @@ _PAGE: Final = """<!DOCTYPE html>
 """
 
 #: Swagger UI's default validator is an external service, so it is disabled. The browser keeps a token for its tab only.
-_START: Final = """const page = SwaggerUIBundle({
+#: Its own filter compares names of tags only.
+_START: Final = """const matches = (phrase) => (each) =>
+  [each.get("path"), each.getIn(["operation", "summary"]), each.getIn(["operation", "operationId"])]
+    .some((text) => text.toLowerCase().includes(phrase));
+const opsFilter = (groups, text) => {
+  const phrase = text.toLowerCase();
+  const matching = (all) => all.filter(matches(phrase));
+  return groups
+    .map((group, tag) => tag.includes(phrase) ? group : group.update("operations", matching))
+    .filter((group) => group.get("operations").size > 0);
+};
+const page = SwaggerUIBundle({
   urls: [
     { name: "Iceberg REST catalog", url: "/api-docs/catalog/v1/openapi.json" },
     { name: "Management", url: "/api-docs/management/v1/openapi.json" }
@@ -53,6 +65,11 @@ _START: Final = """const page = SwaggerUIBundle({
   presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
   layout: "StandaloneLayout",
   validatorUrl: null,
+  deepLinking: true,
+  docExpansion: "none",
+  defaultModelsExpandDepth: -1,
+  filter: true,
+  plugins: [() => ({ fn: { opsFilter } })],
   persistAuthorization: false,
   oauth2RedirectUrl: window.location.origin + "/swagger-ui/oauth2-redirect.html"
 });
@@ -143,7 +160,7 @@ def _start(sign_in: SignIn | None) -> bytes:
 @lru_cache(maxsize=4)
 def _document(catalog: bool, sign_in: SignIn | None) -> bytes:
     select = is_catalog if catalog else (lambda operation: not is_catalog(operation))
-    document = openapi_document(select)
+    document = with_shared_parts(openapi_document(select))
     return json.dumps(document if sign_in is None else _with_sign_in(document, sign_in)).encode()
 
 

@@ -26,6 +26,27 @@ _DATA = frozenset({"example", "examples", "default", "enum", "const"})
 _ELSEWHERE = "…"
 
 
+def resolved(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a served document with its shared parts in their places instead of references."""
+    kinds = ("parameters", "headers", "responses")
+    components = document["components"]
+
+    def placed(node: Any) -> Any:
+        match node:
+            case {"$ref": str(reference)} if reference.split("/")[2] in kinds:
+                _, _, kind, name = reference.split("/")
+                return placed(components[kind][name])
+            case dict():
+                return {key: placed(value) for key, value in node.items()}
+            case list():
+                return [placed(each) for each in node]
+            case _:
+                return node
+
+    others = {kind: parts for kind, parts in components.items() if kind not in kinds}
+    return {**document, "paths": placed(document["paths"]), "components": others}
+
+
 def contract(document: Mapping[str, Any]) -> str:
     """Return the contract of a document as JSON, without its texts."""
     shared = _Shared()

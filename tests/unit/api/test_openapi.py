@@ -15,10 +15,13 @@ import gateway.features.all_routes  # noqa: F401 - the import serves every opera
 from gateway.access.operation import OPERATIONS
 from gateway.api import openapi
 from gateway.api.errors import OAuthError
+from gateway.api.openapi_shared import with_shared_parts
+from gateway.api.openapi_tags import TAGS, tag_of
 from gateway.api.openapi_texts import HEADERS, decodes, example_of
 from gateway.api.request_encoding import FORM
 from gateway.api.serves import INPUTS, SERVED
 from tests.support.door.app import running
+from tests.support.goldens import golden_openapi
 
 DOCUMENT = openapi.openapi_document()
 DESCRIBED = [(method, path, each) for path, item in DOCUMENT["paths"].items() for method, each in item.items()]
@@ -115,6 +118,54 @@ def test_headers_common_to_all_operations_are_documented_on_each() -> None:
 def _first(endpoint: str) -> str:
     ids = (str(each["operationId"]) for method, path, each in DESCRIBED if f"{method.upper()} {path}" == endpoint)
     return next(ids)
+
+
+def test_every_operation_describes_its_rights_and_has_a_described_tag() -> None:
+    for method, path, each in DESCRIBED:
+        assert each["summary"] and "**Rights" in each["description"], (method, path)
+        assert len(each["tags"]) == 1, (method, path)
+    used = {each["tags"][0] for _, _, each in DESCRIBED}
+    described = {each["name"]: each["description"] for each in DOCUMENT["tags"]}
+    assert used == set(described) == set(TAGS) and all(described.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "tag"),
+    [
+        ("/catalog/v1/config", "config"),
+        ("/catalog/v1/{prefix}/namespaces/{namespace}/register-view", "views"),
+        ("/lakekeeper/v1/{prefix}/generic-tables/rename", "generic-tables"),
+        ("/management/v1/warehouse/{warehouse_id}/table/{table_id}/grants/history", "tables"),
+        ("/management/v1/permissions/warehouse/{warehouse_id}/view/{view_id}/access", "views"),
+        ("/management/v1/warehouse/{warehouse_id}/task-queue/{queue_name}/config", "tasks"),
+        ("/management/v1/access/requests/{access_request_id}/approve", "access-requests"),
+        ("/management/v1/access/explain", "access"),
+        ("/access/v1/search/subject", "authzen"),
+        ("/scim/v2/Users", "scim"),
+        ("/health", "system"),
+    ],
+)
+def test_the_tag_is_the_noun_that_the_path_names_last(path: str, tag: str) -> None:
+    assert tag_of(path) == tag
+
+
+def test_the_description_names_actions_privileges_and_errors() -> None:
+    by_id = {each["operationId"]: each["description"] for _, _, each in DESCRIBED}
+    assert "- `drop` on the table, given by `modify` or `ownership` on it or on a container." in by_id["DropTable"]
+    assert "403 `TableActionForbidden`" in by_id["DropTable"] and "404 `NoSuchTableException`" in by_id["DropTable"]
+    assert "`read_columns` is enough" in by_id["LoadTable"]
+    assert "No token is needed" in by_id["GetHealth"]
+    assert "`grant_<privilege>` on the table" in by_id["ChangeTableGrants"]
+    assert "**Rights for `vend_creation_credentials`**" in by_id["CreateTable"]
+
+
+def test_the_served_document_has_each_shared_part_once_and_is_otherwise_the_same() -> None:
+    shared = with_shared_parts(DOCUMENT)
+    assert golden_openapi.resolved(shared) == DOCUMENT
+    assert len(json.dumps(shared)) < len(json.dumps(DOCUMENT)) / 2
+    for parts in (shared["components"][kind] for kind in ("parameters", "headers", "responses")):
+        assert len({json.dumps(each) for each in parts.values()}) == len(parts)
+        assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in parts)
 
 
 def test_the_principal_parameters_of_checks_are_documented() -> None:
