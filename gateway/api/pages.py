@@ -31,14 +31,16 @@ async def sign_in_of(ctx: Ctx) -> SignIn | None:
     return None if ctx.services.sign_in is None else await ctx.services.sign_in()
 
 
-def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str) -> Response[str]:
+def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str, scripts: str = "") -> Response[str]:
     """Return an HTML page. Its scripts may connect only to this server and to the origins of `sign_in`.
 
-    `styles` is the `style-src` of the Content-Security-Policy, `opener` the `Cross-Origin-Opener-Policy`.
+    `styles` is the `style-src` of the Content-Security-Policy, `scripts` are sources beside this server of its
+    `script-src`, and `opener` is the `Cross-Origin-Opener-Policy`.
     """
     connections = " ".join(("'self'", *(() if sign_in is None else sign_in.origins())))
+    scripts = " ".join(("'self'", *scripts.split()))
     policy = (
-        f"default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:; connect-src {connections}; "
+        f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src 'self' data:; connect-src {connections}; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     headers = {
@@ -51,11 +53,15 @@ def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str) -> Resp
     return Response(text, media_type="text/html", headers=headers)
 
 
-def static_file(content: bytes, media_type: str, *, cacheable: bool = False) -> Response[bytes]:
-    """Return a file of a page. Browsers may cache it for an hour if it is `cacheable`, which means that it is part of a
-    library's release.
+def static_file(
+    content: bytes, media_type: str, *, cacheable: bool = False, immutable: bool = False
+) -> Response[bytes]:
+    """Return a file of a page.
+
+    Browsers may cache it for an hour if it is `cacheable`, which means that it is part of a library's release. They
+    may cache it for a year if it is `immutable`, which means that its address has a digest of the content.
     """
-    cached = "public, max-age=3600" if cacheable else "no-cache"
+    cached = "public, max-age=31536000, immutable" if immutable else "public, max-age=3600" if cacheable else "no-cache"
     headers = {**_SAFE, "Cache-Control": cached, "Cross-Origin-Opener-Policy": ALONE}
     return Response(content, media_type=media_type, headers=headers)
 

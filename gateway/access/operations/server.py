@@ -122,9 +122,15 @@ class ShowUi(ReadOperation):
 
 @dataclass(frozen=True)
 class GetUiAsset(ReadOperation):
-    """Return the script or the style of the sign-in page."""
+    """Return a module or a style of the console. Its address begins with a digest of all files."""
 
-    endpoint: ClassVar[str] = "GET /ui/{asset}"
+    endpoint: ClassVar[str] = "GET /ui/{digest}/{file}"
+    also_at: ClassVar[tuple[str, ...]] = (
+        "/ui/{digest}/{folder}/{file}",
+        "/ui/{digest}/{folder}/{library}/{file}",
+        "/ui/{digest}/{folder}/{library}/{subfolder}/{file}",
+        "/ui/{digest}/{folder}/{library}/{subfolder}/{subsubfolder}/{file}",
+    )
     open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
 

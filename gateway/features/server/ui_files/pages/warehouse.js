@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A warehouse: its namespaces, its settings, and the rights on it.
+
+import { html, nothing } from "lit";
+
+import { actionsOn, namespacesIn, pageOf, warehouseNamed } from "../core/objects.js";
+import { Page } from "../core/page.js";
+import { asCode, heading } from "../parts/heading.js";
+import { badge } from "../parts/small.js";
+import { tabs } from "../parts/tabs.js";
+import "../parts/explain-form.js";
+import "../parts/long-list.js";
+
+export default class WarehousePage extends Page {
+  /** @param {import("../core/router.js").Route} route */
+  async load({ parts, query }) {
+    const on = await warehouseNamed(parts[0] ?? "", query.project);
+    const [actions, namespaces] = await Promise.all([actionsOn(on), on.row.status === "active" ? namespacesIn(on) : []]);
+    return { on, actions, namespaces };
+  }
+
+  /** @param {any} data */
+  body({ on, namespaces }) {
+    const { status } = on.row;
+    return html`${heading(on, { badges: badge(status, status === "active" ? "good" : "warn") })}
+      ${tabs({
+        content: { label: "Namespaces", draw: () => this.content(namespaces) },
+        why: { label: "Why", draw: () => html`<lg-explain-form .on=${on}></lg-explain-form>` },
+      })}
+      ${asCode()}`;
+  }
+
+  /** @param {any[]} namespaces */
+  content(namespaces) {
+    return html`<lg-long-list
+      label="Namespaces"
+      .rows=${namespaces}
+      .columns=${[{ label: "Namespace", draw: (/** @type {any} */ each) => html`<a href=${pageOf(each)}>${each.name}</a>` }]}
+      .empty=${"No namespace here that you may see."}
+    ></lg-long-list>`;
+  }
+}
