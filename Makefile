@@ -129,7 +129,7 @@ test-pythons: setup ## Run tests/unit and tests/access on other versions of Pyth
 	$(BIN)/python -m tests.pythons $(or $(VERSIONS),3.11 3.12 3.13 3.14)
 
 test-browser: setup ## Test the login pages in a real browser: needs Chromium and its driver
-	LAKEGATE_TEST_BROWSER=1 $(BIN)/python -m pytest tests/e2e/test_browser.py
+	LAKEGATE_TEST_BROWSER=1 $(BIN)/python -m pytest tests/e2e/test_browser.py tests/e2e/test_console*.py
 
 test-lakekeeper-client: setup ## Test Lakekeeper's Python client on a running stack: downloads 200 MB once
 	LAKEGATE_TEST_LAKEKEEPER_CLIENT=1 $(BIN)/python -m pytest --timeout 1200 tests/e2e/test_pylakekeeper.py

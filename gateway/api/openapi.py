@@ -140,7 +140,7 @@ def _older(described: dict[str, Any], path: str) -> dict[str, Any]:
     """Return the description of an operation for an older path: deprecated, with an operation id that is unique in the
     document.
     """
-    named = "".join(part.capitalize() for part in re.findall(r"[a-z]+", path.split("/v1/", 1)[1]))
+    named = "".join(part.capitalize() for part in re.findall(r"[a-z]+", path.split("/v1/", 1)[-1]))
     return {**described, "operationId": f"{described['operationId']}At{named}", "deprecated": True}
 
 

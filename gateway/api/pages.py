@@ -40,8 +40,8 @@ def page(text: str, *, sign_in: SignIn | None, styles: str, opener: str, scripts
     connections = " ".join(("'self'", *(() if sign_in is None else sign_in.origins())))
     scripts = " ".join(("'self'", *scripts.split()))
     policy = (
-        f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src 'self' data:; connect-src {connections}; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        f"default-src 'none'; script-src {scripts}; style-src {styles}; img-src 'self' data:; "
+        f"connect-src {connections}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     headers = {
         **_SAFE,

@@ -114,7 +114,7 @@ class GetApiDocument(ReadOperation):
 
 @dataclass(frozen=True)
 class ShowUi(ReadOperation):
-    """Show the page on which users sign in and see their identity and their visible objects."""
+    """Show the console: users sign in, browse the catalog, and see and change access."""
 
     endpoint: ClassVar[str] = "GET /ui"
     open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)

@@ -22,6 +22,7 @@ from gateway.api.serves import serves
 from gateway.features.server import console_files
 from gateway.identity.sign_in import SignIn
 
+
 class _PageData(msgspec.Struct, frozen=True, rename="camel"):
     """The configuration of the page.
 
@@ -74,4 +75,3 @@ async def get_ui_asset(ctx: Ctx) -> Response[bytes]:
 def _require_shown(ctx: Ctx) -> None:
     if not ctx.services.ui:
         raise NoSuchRoute("There is no such endpoint.")
-

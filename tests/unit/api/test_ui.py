@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sign-in page: complete in the package, tokens stored per tab, no foreign script."""
+"""The console: complete in the package, tokens stored per tab, no foreign script, small."""
 
 from __future__ import annotations
 
+import gzip
 import html
 import json
 import re
-from collections.abc import Awaitable, Callable
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.features.server import sign_in_routes
+from gateway.features.server import console_files
+from gateway.features.server.console_files import FILES, LIBRARIES, VENDOR
 from gateway.identity.sign_in import SignIn
+from tests.console.vendor import SUMS, digests
 from tests.support.door.app import Running, running
 
-FILES = Path(sign_in_routes.__file__).parent / "ui_files"
+#: Bytes of the compressed modules that the first page loads, and lines and files of our own, at most.
+FIRST_LOAD, OWN_LINES, FILE_LINES = 200_000, 10_000, 400
 PROVIDER = SignIn(
     issuer='https://id.example/"><script>alert(1)</script>',
     client_id="the-client",
@@ -35,30 +41,105 @@ def _with(app: Running, sign_in: SignIn | None, **more: Any) -> None:
 
 
 def _page_data(page: str) -> dict[str, Any]:
-    found = re.search(r'data-told="([^"]*)"', page)
+    found = re.search(r'data-config="([^"]*)"', page)
     assert found is not None
     page_data: dict[str, Any] = json.loads(html.unescape(found[1]))
     return page_data
 
 
-async def test_the_page_loads_only_own_files_and_has_no_inline_script() -> None:
+def _own() -> Iterator[Path]:
+    """Yield the modules and styles of the console, without its libraries."""
+    for each in sorted(FILES.rglob("*")):
+        if each.suffix in (".js", ".css", ".html") and VENDOR not in each.parents:
+            yield each
+
+
+def _imported(module: Path, *, lazily: bool = False) -> set[Path]:
+    """Return the files that a module imports. The ones of `import()` are loaded `lazily`, when their page is opened."""
+    text = module.read_text()
+    pattern = r"""import\("([^"]+)"\)""" if lazily else r"""(?:from\s*|import\s*)["']([^"']+)["']"""
+    libraries = {name: VENDOR / each.folder / file for each in LIBRARIES for name, file in each.imports.items()}
+    found = re.findall(pattern, text)
+    return {libraries.get(name) or (module.parent / name).resolve() for name in found}
+
+
+def _closure(module: Path) -> set[Path]:
+    found, waiting = set[Path](), [module]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            found.add(each)
+            waiting.extend(_imported(each))
+    return found
+
+
+async def test_the_page_has_one_inline_script_the_import_map_and_its_csp_allows_only_that_text() -> None:
     async with running() as app:
         _with(app, PROVIDER)
         page = await app.client.get("/ui")
         assert (page.status_code, page.headers["content-type"].split(";")[0]) == (200, "text/html")
-        assert page.text.count("<script") == 1 and '<script src="/ui/ui.js" defer></script>' in page.text
+        scripts = re.findall(r"<script([^>]*)>([^<]*)</script>", page.text)
+        digest = console_files.digest()
+        assert [attributes for attributes, _ in scripts] == [
+            ' type="importmap"', f' type="module" src="/ui/{digest}/main.js"'
+        ]  # fmt: skip
+        assert scripts[1][1] == ""
         assert not re.search(r"\son\w+=|<style|style=|javascript:", page.text)
-        loaded = set(re.findall(r'(?:src|href)="([^"#]+)"', page.text)) - {"/ui", "/swagger-ui/"}
-        assert loaded == {"/ui/ui.js", "/ui/ui.css", "/ui/mark.svg"}
+        source = b64encode(sha256(scripts[0][1].encode()).digest()).decode()
+        assert f"script-src 'self' 'sha256-{source}';" in page.headers["content-security-policy"]
+        loaded = set(re.findall(r'(?:src|href)="([^"#]+)"', page.text))
+        loaded |= set(json.loads(scripts[0][1])["imports"].values())
         types = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
         for path in loaded:
             part = await app.client.get(path)
-            assert (part.status_code, part.headers["x-content-type-options"]) == (200, "nosniff")
+            assert (part.status_code, part.headers["x-content-type-options"]) == (200, "nosniff"), path
             assert part.headers["content-type"].split(";")[0] == types[path.rsplit(".", 1)[1]]
             assert part.headers["cross-origin-resource-policy"] == "same-origin"
-            assert not re.search(r"\burl\(|@import|\bimport\b", part.text)
-            # The SVG namespace is a name and not an address.
-            assert "://" not in part.text.replace("http://www.w3.org/2000/svg", "")
+            assert part.headers["cache-control"] == "public, max-age=31536000, immutable"
+        stale = await app.client.get(loaded.pop().replace(digest, "0123456789abcdef"))
+        assert (stale.status_code, stale.headers["cache-control"]) == (200, "no-cache")
+
+
+def test_console_modules_load_nothing_from_elsewhere_and_insert_text_as_text() -> None:
+    """A static check of all modules for unsafe storage, unsafe insertion of text, and styles that the CSP blocks."""
+    for each in _own():
+        text = each.read_text()
+        # The SVG namespace is a name and not an address.
+        assert "://" not in re.sub(
+            r"//[^\n]*", "", text.replace("http://www.w3.org/2000/svg", "").replace('"http', "")
+        ), each
+        for never in (
+            "localStorage", "document.cookie", "innerHTML", "outerHTML", "insertAdjacentHTML", "eval(", "unsafeHTML",
+            "unsafeSVG", "client_secret", " style=",
+        ):  # fmt: skip
+            assert never not in text, f"{never} in {each}"
+
+
+def test_each_module_imports_files_that_exist() -> None:
+    for each in _own():
+        if each.suffix == ".js":
+            missing = [
+                file for lazily in (False, True) for file in _imported(each, lazily=lazily) if not file.is_file()
+            ]
+            assert missing == [], each
+
+
+def test_each_vendored_file_equals_the_published_one() -> None:
+    """The digests were written from archives whose integrity equals the one in `libraries.json`."""
+    written = {path: digest for digest, path in (line.split("  ") for line in SUMS.read_text().splitlines())}
+    assert digests() == written
+    named = {f"{library.folder}/{file}" for library in LIBRARIES for file in library.files}
+    assert written.keys() == named and all("LICENSE" in library.files for library in LIBRARIES)
+
+
+def test_the_console_stays_small() -> None:
+    lines = {each.relative_to(FILES).as_posix(): len(each.read_text().splitlines()) for each in _own()}
+    assert sum(lines.values()) <= OWN_LINES
+    assert {name: count for name, count in lines.items() if count > FILE_LINES} == {}
+    first = (
+        _closure(FILES / "main.js") | _closure(FILES / "pages/home.js") | {FILES / "index.html", FILES / "console.css"}
+    )
+    assert sum(len(gzip.compress(each.read_bytes(), 1)) for each in first) <= FIRST_LOAD
 
 
 async def test_the_csp_names_the_token_endpoint_and_provider_text_is_escaped() -> None:
@@ -86,10 +167,16 @@ async def test_the_page_reports_a_missing_provider_and_its_csp_allows_no_other_s
 
 async def test_the_page_can_be_disabled_and_serves_no_other_file() -> None:
     async with running() as app:
-        for path, status in (("/ui/ui.html", 404), ("/ui/..%2Fui.py", 400), ("/ui/start.js", 404)):
+        for path, status in (
+            ("/ui/0/index.html", 404),
+            ("/ui/0/..%2Fconsole_files.py", 400),
+            ("/ui/0/vendor/libraries.json", 404),
+            ("/ui/0/vendor/lit/LICENSE", 404),
+            ("/ui/main.js", 404),
+        ):
             assert (await app.client.get(path)).status_code == status
         _with(app, PROVIDER, ui=False)
-        for path in ("/ui", "/ui/", "/ui/ui.js"):
+        for path in ("/ui", "/ui/", "/ui/0/main.js"):
             assert (await app.client.get(path)).status_code == 404
 
 
@@ -146,22 +233,13 @@ async def test_swagger_without_a_public_client_has_no_sign_in() -> None:
         assert list(read["document"].json()["components"]["securitySchemes"]) == ["bearer"]
 
 
-def test_the_script_stores_tokens_per_tab_and_inserts_text_as_text() -> None:
-    """A static check of the script for unsafe storage and unsafe insertion of text."""
-    script = (FILES / "ui.js").read_text()
-    for never in (
-        "localStorage",
-        "document.cookie",
-        "innerHTML",
-        "outerHTML",
-        "insertAdjacentHTML",
-        "eval(",
-        "client_secret",
-    ):
-        assert never not in script, never
-    assert script.count("sessionStorage.setItem") == 3, "the pending sign-in, the session, and the id of a denial"
+def test_the_sign_in_stores_tokens_per_tab_and_checks_the_response() -> None:
+    script = (FILES / "core/session.js").read_text()
+    assert script.count("sessionStorage.setItem") == 2, "the pending sign-in, and the session"
+    assert not any("sessionStorage" in each.read_text() for each in _own() if each.name != "session.js")
     assert 'response_type: "code"' in script and 'code_challenge_method: "S256"' in script
     assert re.search(r"crypto\.getRandomValues\(new Uint8Array\(32\)\)", script)
     for checked in ('given.get("state") !== pending.state', "claims.nonce !== pending.nonce", 'given.get("iss") !=='):
         assert checked in script
-    assert script.index("history.replaceState") < script.index("await comeBack(given)")
+    main = (FILES / "main.js").read_text()
+    assert main.index("history.replaceState") < main.index("await session.completeSignIn(given)")

@@ -5,6 +5,7 @@ import { LitElement, html, nothing } from "lit";
 
 import { ask, forgetAll, get } from "./core/api.js";
 import { config } from "./core/config.js";
+import { learnDefaultProject } from "./core/objects.js";
 import { address, current } from "./core/router.js";
 import { ROUTES } from "./core/routes.js";
 import * as session from "./core/session.js";
@@ -71,7 +72,7 @@ class Console extends LitElement {
         window.history.replaceState(null, "", "/ui" + (await session.completeSignIn(given)));
       }
       if (session.hasSession()) {
-        this.me = await whoAmI();
+        [this.me] = await Promise.all([whoAmI(), learnDefaultProject()]);
         await this.follow();
       } else {
         this.notice = "You are not signed in.";

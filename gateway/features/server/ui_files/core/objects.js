@@ -83,9 +83,22 @@ export function nameOf(on) {
   }
 }
 
+/** The project that addresses leave out. */
+let defaultProject = "";
+
+/** Learn the project that addresses leave out. The console calls this before it shows a page. */
+export async function learnDefaultProject() {
+  defaultProject = (await get(`${MANAGEMENT}/info`))["default-project-id"] ?? "";
+}
+
+/** Return the project of an address; undefined for the default one. @param {string | undefined} id */
+export function inAddress(id) {
+  return id === defaultProject ? undefined : id;
+}
+
 /** Return the address of an object's page. @param {Thing} on @param {Record<string, string | undefined>} [state] */
 export function pageOf(on, state = {}) {
-  const project = on.project;
+  const project = inAddress(on.project);
   switch (on.type) {
     case "server":
       return address("server", [], state);
@@ -109,8 +122,7 @@ export async function projectOf(named) {
   if (named !== undefined) {
     return all.find((each) => each["project-id"] === named) ?? { "project-id": named, "project-name": named };
   }
-  const { "default-project-id": standard } = await get(`${MANAGEMENT}/info`);
-  return all.find((each) => each["project-id"] === standard) ?? all[0] ?? null;
+  return all.find((each) => each["project-id"] === defaultProject) ?? all[0] ?? null;
 }
 
 /** Return the warehouses of a project, also the inactive ones. @param {string} project @returns {Promise<any[]>} */

@@ -5,7 +5,7 @@ import { html, nothing } from "lit";
 
 import { sentRequests } from "../core/api.js";
 import { origin } from "../core/config.js";
-import { nameOf } from "../core/objects.js";
+import { inAddress, nameOf } from "../core/objects.js";
 import { address, dotted } from "../core/router.js";
 import { copied } from "./small.js";
 
@@ -13,7 +13,7 @@ import { copied } from "./small.js";
 
 /** Draw the path from the project to an object. @param {Thing} on */
 function breadcrumbs(on) {
-  const project = on.project;
+  const project = inAddress(on.project);
   const steps = [];
   if (on.warehouseName !== undefined && on.type !== "warehouse") {
     steps.push(html`<a href=${address("warehouse", [encodeURIComponent(on.warehouseName)], { project })}>${on.warehouseName}</a>`);

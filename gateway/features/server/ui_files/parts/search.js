@@ -4,7 +4,7 @@
 import { LitElement, html, nothing } from "lit";
 
 import { ask, get, path } from "../core/api.js";
-import { pageOf, projects, warehouses } from "../core/objects.js";
+import { inAddress, pageOf, projects, warehouses } from "../core/objects.js";
 import { address, go } from "../core/router.js";
 
 /** @typedef {{label: string, kind: string, to: string}} Hit */
@@ -34,7 +34,7 @@ async function users(text) {
 /** @param {string} project @param {string} text @returns {Promise<Hit[]>} */
 async function roles(project, text) {
   const { roles } = await ask("/management/v1/search/role", { search: text }, { project });
-  return roles.map((/** @type {any} */ each) => ({ label: each.name, kind: "role", to: address("role", [encodeURIComponent(each.id)], { project }) }));
+  return roles.map((/** @type {any} */ each) => ({ label: each.name, kind: "role", to: address("role", [encodeURIComponent(each.id)], { project: inAddress(project) }) }));
 }
 
 /** @param {string} project @param {string} text @returns {Promise<Hit[]>} */
@@ -43,7 +43,7 @@ async function tags(project, text) {
   const rows = answer["tag-definitions"] ?? answer.tags ?? [];
   return rows
     .filter((/** @type {any} */ each) => each.name.includes(text))
-    .map((/** @type {any} */ each) => ({ label: each.name, kind: "tag", to: address("tag", [each.id], { project }) }));
+    .map((/** @type {any} */ each) => ({ label: each.name, kind: "tag", to: address("tag", [each.id], { project: inAddress(project) }) }));
 }
 
 /** Return all hits. Kinds that the caller may not search are left out. @param {string} text @returns {Promise<Hit[]>} */

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console in a real browser: the catalog, and the reasons of decisions. Opt-in by `make test-browser`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.engines.browser import Browser, Missing, browsing
+from tests.support.engines.console import faults, go, open_as
+from tests.support.stack.world import World
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_BROWSER"), reason="needs a browser: run `make test-browser`"),
+]
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    try:
+        with browsing(tmp_path) as made:
+            made.resize(1300, 1000)
+            yield made
+    except Missing as missing:
+        pytest.fail(str(missing), pytrace=False)
+
+
+def test_user_walks_from_the_tree_to_a_table_and_asks_why_another_user_may_read_it(
+    world: World, browser: Browser
+) -> None:
+    namespace = world.namespace()
+    table = world.table(namespace)
+    open_as(browser, world.admin)
+    browser.click("lg-tree button.twist")
+    browser.click("lg-tree a", namespace)
+    browser.click("lg-long-list a", table.name)
+    browser.find("h1", table.name)
+    browser.find("td code", "long")
+    browser.click(".tabs a", "Why")
+    browser.type("[name=who]", "user/oidc~alice")
+    browser.click("button", "Explain")
+    browser.find("#summary", "user alice may read_data")
+    browser.click(".graph a", "select")
+    browser.find("dialog", "oidc~admin")
+    assert f"#/table/{world.ready.warehouse}/{namespace}.{table.name}?tab=why" in browser.url
+    assert faults(browser) == []
+
+
+def test_refused_user_finds_the_reason_and_requests_access_from_the_link(world: World, browser: Browser) -> None:
+    table = world.table(world.namespace())
+    stranger = world.stranger()
+    world.grant("describe", stranger, "table", table.uuid)
+    refused = stranger.get(f"{table.path}/credentials")
+    assert refused.status_code == 403, refused.text
+    denial = refused.json()["error"]["message"].rsplit("denial=", 1)[1]
+    open_as(browser, stranger, f"?denial={denial}")
+    browser.find("#summary", "may not")
+    assert browser.url.endswith(f"#/denial/{denial}")
+    browser.click(".repairs button", "Request")
+    browser.type("dialog [name=reason]", "monthly report")
+    browser.click("dialog button", "Send the request")
+    browser.find("[role=status]", "The request was sent")
+    mine = stranger.get("/management/v1/access/requests?mine=true").json()["access-requests"]
+    assert [each["reason"] for each in mine] == ["monthly report"]
+    assert faults(browser) == []
+
+
+def test_absent_and_invisible_tables_look_the_same(world: World, browser: Browser) -> None:
+    namespace = world.namespace()
+    table = world.table(namespace)
+    stranger = world.stranger()
+    world.grant("describe", stranger, "table", world.table(namespace).uuid)
+    texts = []
+    open_as(browser, stranger)
+    for name in (table.name, "absent"):
+        go(browser, f"#/table/{world.ready.warehouse}/{namespace}.{name}")
+        text = browser.text(browser.find("main .problem", name)).replace(name, "NAME")
+        texts.append(text.split("Request id")[0])
+    assert texts[0] == texts[1]
