@@ -21,14 +21,15 @@ _SECONDS = 60.0
 _ATTEMPTS = 5
 _LONGEST_WAIT = 5.0
 _RETRIED = frozenset({429, 503})
-_CONFLICT, _UNAUTHORIZED = 409, 401
+_UNAUTHORIZED = 401
 FORBIDDEN, NOT_FOUND = 403, 404
+
+_ERROR_ID = "Error ID: "
 
 _REMEDIES = {
     0: " Check that the gateway runs, and its address in --gateway or LAKEGATE__BASE_URI.",
     _UNAUTHORIZED: " Log in again with `lakegate login`, or renew the token in LAKEGATE_TOKEN.",
-    FORBIDDEN: " Get the right, or run the command as a user who has it.",
-    _CONFLICT: " The state may have changed since the plan was made. Run the command again to get a new plan.",
+    FORBIDDEN: " Request the right with `lakegate request`, or run the command as a user who has it.",
 }
 
 
@@ -48,13 +49,36 @@ def notes_of(headers: Mapping[str, str]) -> list[str]:
 
 
 class ApiError(ApplyError):
-    """The gateway returned an error or did not respond; `status` is 0 then."""
+    """The gateway returned an error or did not respond; `status` is 0 then, and after a response of another server.
 
-    def __init__(self, method: str, path: str, status: int, message: str) -> None:
+    `id` is the error id, by which the log of the gateway has the request.
+    """
+
+    def __init__(self, method: str, path: str, status: int, message: str, id: str | None = None) -> None:
         answered = f"{method} {path} was answered with {status}" if status else f"{method} {path} got no answer"
         end = "" if message.endswith(".") else "."
-        super().__init__(f"{answered}: {message}{end}{_REMEDIES.get(status, '')}")
+        shown = f"\n  Error id: {id}" if id else ""
+        super().__init__(f"{answered}: {message}{end}{remedy(status)}{shown}")
         self.status = status
+
+
+class NotAGateway(ApiError):
+    """Another server than a gateway responded."""
+
+    def __init__(self, method: str, path: str, status: int) -> None:
+        super().__init__(method, path, status, "the answer is not one of the gateway. Check the address.")
+        self.status = 0
+
+
+def remedy(status: int) -> str:
+    """Return the text that says what the user can do after an error, with a space before it; empty if there is none."""
+    return _REMEDIES.get(status, "")
+
+
+def error_id(error: Mapping[str, Any]) -> str | None:
+    """Return the id in the member `error` of an error response; None if it has none."""
+    found = (str(each).partition(_ERROR_ID) for each in error.get("stack", ()))
+    return next((id for before, _, id in found if not before and id), None)
 
 
 class Api:
@@ -124,6 +148,10 @@ class Api:
         """Send a change with an idempotency key. Return the decoded response, None if it is empty. Raises ApiError."""
         return self._send(method, path, project=project, body=body, key=str(uuid4()))
 
+    def ask(self, path: str, body: Any) -> Any:
+        """Return the JSON response of a POST request that changes nothing. Raises ApiError."""
+        return self._send("POST", path, body=body)
+
     def _send(
         self,
         method: str,
@@ -136,7 +164,7 @@ class Api:
     ) -> Any:
         import httpx2
 
-        headers = {} if project is None else {"x-project-id": project}
+        headers = {"x-project-id": project} if project else {}
         if key is not None:
             headers["Idempotency-Key"] = key
         for attempt in range(1, _ATTEMPTS + 1):
@@ -149,14 +177,14 @@ class Api:
             time.sleep(_wait(answer.headers.get("retry-after"), attempt))
         # A redirect is not followed, and is an error: the change was not made.
         if not answer.is_success:
-            raise ApiError(method, path, answer.status_code, _message(answer))
+            raise _error(method, path, answer)
         self.notes += notes_of(answer.headers)
         if not answer.content:
             return None
         try:
             return answer.json()
         except ValueError:
-            raise ApiError(method, path, answer.status_code, _message(answer)) from None
+            raise NotAGateway(method, path, answer.status_code) from None
 
 
 def segment(text: str) -> str:
@@ -174,11 +202,13 @@ def _wait(retry_after: str | None, attempt: int) -> float:
     return min(given, _LONGEST_WAIT)
 
 
-def _message(answer: httpx2.Response) -> str:
+def _error(method: str, path: str, answer: httpx2.Response) -> ApiError:
+    """Return the error for an error response."""
     try:
         error = answer.json()["error"]
         # Only the member `stack` contains the reasons of a failed storage check.
-        details = [line for line in error.get("stack", ()) if not line.startswith("Error ID")]
-        return "\n  ".join((f"{error['type']}: {error['message']}", *details))
+        details = [line for line in error.get("stack", ()) if not line.startswith(_ERROR_ID.rstrip(": "))]
+        text = "\n  ".join((f"{error['type']}: {error['message']}", *details))
+        return ApiError(method, path, answer.status_code, text, error_id(error))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return "the answer is not one of the gateway. Check the address."
+        return NotAGateway(method, path, answer.status_code)

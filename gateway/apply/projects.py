@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from gateway.access.operations.roles import OWN_PROVIDER
@@ -11,8 +11,8 @@ from gateway.apply.client import segment
 from gateway.apply.data_policies import DATA_POLICIES
 from gateway.apply.grants import GRANTS
 from gateway.apply.mapping_tables import MAPPING_TABLES
-from gateway.apply.nouns import Ambiguous, Collector, Noun, principal_of, stated
-from gateway.apply.session import MANAGEMENT, Changing, Reading
+from gateway.apply.nouns import Ambiguous, Collector, Noun, Row, principal_of, stated
+from gateway.apply.session import MANAGEMENT, Changing, Reading, Session
 from gateway.apply.source import Path
 from gateway.apply.state import SERVER, Address, Kind, Resource, State
 from gateway.apply.tags import TAGS
@@ -116,10 +116,15 @@ class Projects(Noun):
         """Add a project. Raises InvalidSource."""
         self.add(to, path, Address(Kind.PROJECT, entry.id or entry.name), entry, entry.id)
 
+    def rows(self, session: Session, on: Address) -> Iterator[Row]:
+        """Yield the projects that the caller sees. Raises ApiError."""
+        for row in session.api.get(f"{MANAGEMENT}/project-list")["projects"]:
+            yield Address(Kind.PROJECT, row["project-name"]), row["project-id"], row
+
     def read(self, reading: Reading, on: Address) -> None:
         """Read the projects in the file. Raises ApiError and Ambiguous."""
         wanted = reading.wanted.of_kind(Kind.PROJECT)
-        listed = reading.api.get(f"{MANAGEMENT}/project-list")["projects"] if wanted else []
+        listed = [row for _, _, row in self.rows(reading, on)] if wanted else []
         for project in wanted:
             names = {"project-id": project.id} if project.id is not None else {"project-name": project.address.name}
             if (row := next((each for each in listed if names.items() <= each.items()), None)) is None:
@@ -156,6 +161,11 @@ class Users(Noun):
         """Add a user. Raises InvalidSource."""
         fields = {"name": entry.name, "type": entry.type, **stated(entry, ("email",))}
         to.add(path, Resource(Address(Kind.USER, entry.id), fields, id=entry.id, spec=entry))
+
+    def rows(self, session: Session, on: Address) -> Iterator[Row]:
+        """Yield all users. Raises ApiError."""
+        for row in session.api.pages(f"{MANAGEMENT}/user", self.member):
+            yield Address(Kind.USER, row["id"]), row["id"], row
 
     def read(self, reading: Reading, on: Address) -> None:
         """Read the users in the file. Raises ApiError."""

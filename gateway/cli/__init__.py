@@ -27,14 +27,17 @@ from gateway.cli.data_policies import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
 from gateway.cli.engines import engine
 from gateway.cli.events import events
+from gateway.cli.grants import grant, grants, revoke
 from gateway.cli.login import login as log_in  # keeps the name `gateway.cli.login` for the module
 from gateway.cli.login import logout, token
 from gateway.cli.mapping_tables import mapping_table
 from gateway.cli.model_diff import model_diff
 from gateway.cli.model_prove import model_prove
 from gateway.cli.models import model
+from gateway.cli.nouns import GROUPS, NounGroup
 from gateway.cli.policies import init, policy
 from gateway.cli.policy_diff import policy_diff
+from gateway.cli.questions import can, explain, whoami
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
 from gateway.cli.stack import demo, setup, status, up
 from gateway.cli.tags import tag
@@ -58,7 +61,11 @@ for _command in (
     break_glass,
     engine,
     events,
+    can,
+    explain,
     export,
+    grant,
+    grants,
     changes,
     client,
     conformance,
@@ -74,6 +81,7 @@ for _command in (
     model,
     policy,
     reopen_bootstrap,
+    revoke,
     secrets,
     setup,
     status,
@@ -84,9 +92,14 @@ for _command in (
     verify_scope,
     wait_for_db,
     warehouse,
+    whoami,
 ):
     main.add_command(_command)
 
+
+_FURTHER = {"warehouses": warehouse, "tags": tag, "data-policies": data_policy, "mapping-tables": mapping_table}
+for _name in GROUPS:
+    main.add_command(NounGroup(_name, _FURTHER.get(_name)))
 
 model.add_command(model_diff)
 access.add_command(who_can)

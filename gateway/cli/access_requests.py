@@ -34,9 +34,7 @@ class _Duration(click.ParamType[int]):
         return int(found[1]) * _SECONDS[found[2]]
 
 
-_FOR: Final[Callable[..., Any]] = click.option(
-    "--for", "duration", type=_Duration(), help="Duration, such as 2d or 8h."
-)
+FOR: Final[Callable[..., Any]] = click.option("--for", "duration", type=_Duration(), help="Duration, such as 2d or 8h.")
 
 
 _WITHIN: Final = {
@@ -65,7 +63,7 @@ def access() -> None:
 @click.option("--role", type=click.UUID, help="Id of a role.")
 @click.option("--on-project", help="Id of a project.")
 @click.option("--reason", required=True, help="Reason, which approvers see.")
-@_FOR
+@FOR
 @click.option("--dry-run", is_flag=True, help="Request nothing. Show what the request would open, and who decides.")
 @with_api()
 def request(
@@ -123,7 +121,7 @@ def show(id: UUID, api: Management) -> None:
 @_ID
 @click.option("--privilege", "privileges", multiple=True, help="Grant only these privileges.")
 @click.option("--only", multiple=True, type=click.UUID, help="Of requests made together, approve only this one.")
-@_FOR
+@FOR
 @click.option("--comment", help="Comment that the requester sees.")
 @with_api(project=False)
 def approve(

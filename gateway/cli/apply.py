@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from gateway.cli.common import trust
-from gateway.cli.login import current_token
-from gateway.cli.management import at_a_gateway, gateway_address, printable
+from gateway.cli.catalog_client import client_of, exit_on_errors
+from gateway.cli.exit_codes import ExitCode
+from gateway.cli.management import at_a_gateway, printable
 
 if TYPE_CHECKING:
-    from gateway.apply.client import Api
     from gateway.apply.planner import Plan
     from gateway.apply.state import State
 
 Wrapped = TypeVar("Wrapped", bound=Callable[..., Any])
 
-_FAILED, _CHANGES = 1, 2
+_CHANGES = 2
 
 
 class _Command(click.Command):
@@ -41,7 +39,7 @@ class _Command(click.Command):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            error.exit_code = _FAILED  # type: ignore[misc]  # click reads the attribute of the error
+            error.exit_code = ExitCode.FAILED  # type: ignore[misc]  # click reads the attribute of the error
             raise
 
 
@@ -87,7 +85,7 @@ def apply(
 
     if prune_containers and not prune:
         raise click.ClickException("--prune-containers needs --prune")
-    with exit_on_errors():
+    with exit_on_errors(ExitCode.FAILED):
         desired = _desired(paths, rotate=rotate_secrets)
         with client_of(gateway, token) as api:
 
@@ -123,7 +121,7 @@ def export(project: str | None, with_mappings: bool, gateway: str | None, token:
     from gateway.apply.export import export as exported
 
     notes: list[str] = []
-    with exit_on_errors(), client_of(gateway, token) as api:
+    with exit_on_errors(ExitCode.FAILED), client_of(gateway, token) as api:
         content = exported(api, project, notes, mappings=with_mappings)
     click.echo("\n".join(f"note: {printable(each)}" for each in notes), err=True, nl=bool(notes))
     click.echo(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120), nl=False)
@@ -155,13 +153,6 @@ def _files_in(directory: Path) -> list[Path]:
     return sorted(each for each in directory.iterdir() if each.suffix in (".yaml", ".yml"))
 
 
-def client_of(gateway: str | None, token: str | None) -> Api:
-    """Return a client of the gateway's API for the caller."""
-    from gateway.apply.client import Api
-
-    return Api(gateway_address(gateway), token or current_token(), tls=trust().context)
-
-
 def _confirm() -> None:
     if not sys.stdin.isatty():
         raise click.ClickException("there is no terminal for the question; give --yes to make the changes")
@@ -188,18 +179,3 @@ def run_changes(executor: Any, planned: Plan) -> None:
         )
         raise
     click.echo(f"{done} changes were made.")
-
-
-@contextmanager
-def exit_on_errors() -> Iterator[None]:
-    """Context manager. For an expected error, end the command with its message, from which control characters are
-    removed.
-
-    Messages contain texts of the gateway, and names that other users chose.
-    """
-    from gateway.apply import ApplyError
-
-    try:
-        yield
-    except ApplyError as error:
-        raise click.ClickException(printable(str(error))) from None

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from gateway.cli.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     import ssl
 
@@ -45,8 +47,7 @@ def command_fault(error: Exception) -> str | None:
     return connection_fault(error) or (str(error) if isinstance(error, start_failures()) else None)
 
 
-DIFFERS = 3
-"""The exit code of a subcommand that found remaining work."""
+DIFFERS = ExitCode.DIFFERS
 
 
 def settings_for(require: Callable[[Settings], object] | None = None) -> Settings:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gateway.cli.apply import client_of, exit_on_errors, run_changes
+from gateway.cli.apply import run_changes
+from gateway.cli.catalog_client import client_of, exit_on_errors
 from gateway.cli.management import PROJECT, Command, as_uuid, at_a_gateway, printable
 
 if TYPE_CHECKING:

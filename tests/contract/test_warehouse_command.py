@@ -10,6 +10,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
+from gateway.cli.exit_codes import ExitCode
 from gateway.cli.warehouses import SETTINGS
 from tests.support.stack.warehouses import Made, credential, make
 from tests.support.stack.world import World, unique
@@ -77,7 +78,7 @@ def test_policy_loss_needs_a_right_that_owners_lack(world: World, made: Made) ->
     protected = command(world, "set", made.id, "--protected", "true", token=owner.token)
     assert protected.exit_code == 0, protected.output
     refused = command(world, "set", made.id, "--policy-loss", "announce", token=owner.token)
-    assert refused.exit_code == 1
+    assert refused.exit_code == ExitCode.REFUSED
     assert "a security administrator of the project can grant it" in refused.output
     found = shown(world, made.id)
     assert (found["protected"], found["policy-loss"]) == (True, "refuse-restricted")

@@ -62,7 +62,6 @@ def test_all_pages_of_a_list_are_read() -> None:
     [
         (401, "Log in again with `lakegate login`"),
         (403, "run the command as a user who has it"),
-        (409, "Run the command again to get a new plan"),
     ],
 )
 def test_an_error_names_the_request_the_message_and_the_remedy(status: int, remedy: str) -> None:
@@ -113,7 +112,7 @@ def test_the_reasons_of_a_failed_storage_check_are_shown() -> None:
     error = {"type": "StorageValidationFailed", "message": "Failed: a", "stack": ["a: no such bucket", "Error ID: 1"]}
     with pytest.raises(ApiError) as refused:
         _api(lambda request: httpx2.Response(400, json={"error": error})).change("POST", "/management/v1/warehouse", {})
-    assert str(refused.value).endswith("StorageValidationFailed: Failed: a\n  a: no such bucket.")
+    assert str(refused.value).endswith("StorageValidationFailed: Failed: a\n  a: no such bucket.\n  Error id: 1")
 
 
 def test_an_error_without_a_full_stop_is_separate_from_its_remedy() -> None:
