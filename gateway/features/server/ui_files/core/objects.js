@@ -8,7 +8,7 @@ import { get, pages, path } from "./api.js";
 import { address, dotted, levelsOf } from "./router.js";
 
 /**
- * @typedef {"server" | "project" | "warehouse" | "namespace" | "table" | "view" | "generic-table" | "role" | "tag" | "data-policy"} Type
+ * @typedef {"server" | "project" | "user" | "warehouse" | "namespace" | "table" | "view" | "generic-table" | "role" | "tag" | "data-policy"} Type
  * @typedef {{type: Type, id: string, name: string, project?: string, warehouse?: string, warehouseName?: string, namespace?: string[]}} Thing
  */
 
@@ -24,7 +24,8 @@ export function managementPath(on) {
     case "project":
       return `${MANAGEMENT}/${on.type}`;
     case "role":
-      return MANAGEMENT + path`/role/${on.id}`;
+    case "user":
+      return MANAGEMENT + path`/${on.type}/${on.id}`;
     case "tag":
       return MANAGEMENT + path`/tag-definition/${on.id}`;
     case "data-policy":
@@ -72,6 +73,8 @@ export function nameOf(on) {
   switch (on.type) {
     case "server":
       return "server";
+    case "user":
+      return `user/${on.id}`;
     case "namespace":
       return `namespace/${on.warehouseName}/${dotted(on.namespace ?? [])}`;
     case "table":
@@ -103,6 +106,7 @@ export function pageOf(on, state = {}) {
     case "server":
       return address("server", [], state);
     case "role":
+    case "user":
     case "tag":
     case "data-policy":
       return address(on.type, [encodeURIComponent(on.id)], { project, ...state });

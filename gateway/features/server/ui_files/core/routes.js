@@ -12,5 +12,9 @@ export const ROUTES = {
   namespace: { open: () => import("../pages/namespace.js") },
   table: { open: () => import("../pages/table.js") },
   explain: { open: () => import("../pages/explain.js"), menu: "Why, and who can", group: "Access" },
+  users: { open: () => import("../pages/users.js"), menu: "Users", group: "People" },
+  user: { open: () => import("../pages/user.js") },
+  roles: { open: () => import("../pages/roles.js"), menu: "Roles", group: "People" },
+  role: { open: () => import("../pages/role.js") },
   denial: { open: () => import("../pages/denial.js") },
 };
