@@ -6,6 +6,7 @@ import { html } from "lit";
 import { get } from "../core/api.js";
 import { catalogPath, contained, namespaceNamed, namespacesIn, pageOf } from "../core/objects.js";
 import { Page } from "../core/page.js";
+import { accessTabs } from "../parts/access.js";
 import { asCode, heading } from "../parts/heading.js";
 import { tabs } from "../parts/tabs.js";
 import "../parts/explain-form.js";
@@ -49,7 +50,8 @@ export default class NamespacePage extends Page {
         generic: { label: "Generic tables", draw: () => this.list("Generic tables", sources["generic-table"], "No generic table here that you may see.") },
         namespaces: { label: "Namespaces", draw: () => this.list("Namespaces", sources.namespaces, "No namespace here that you may see.") },
         properties: { label: "Properties", draw: () => this.properties(on.properties) },
-        why: { label: "Why", draw: () => html`<lg-explain-form .on=${on}></lg-explain-form>` },
+        ...accessTabs(on),
+        why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
       ${asCode()}`;
   }

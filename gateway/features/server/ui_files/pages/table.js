@@ -7,6 +7,7 @@ import { get } from "../core/api.js";
 import { count } from "../core/format.js";
 import { actionsOn, catalogPath, tabularNamed } from "../core/objects.js";
 import { Page } from "../core/page.js";
+import { accessTabs } from "../parts/access.js";
 import { asCode, heading } from "../parts/heading.js";
 import { badge, empty, when } from "../parts/small.js";
 import { tabs } from "../parts/tabs.js";
@@ -45,6 +46,7 @@ export default class TablePage extends Page {
         schema: { label: "Schema", draw: () => this.schema(metadata) },
         snapshots: { label: "Snapshots", draw: () => this.snapshots(metadata) },
         properties: { label: "Properties", draw: () => this.properties(metadata) },
+        ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
       ${asCode()}`;

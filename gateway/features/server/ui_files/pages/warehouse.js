@@ -5,6 +5,7 @@ import { html, nothing } from "lit";
 
 import { actionsOn, namespacesIn, pageOf, warehouseNamed } from "../core/objects.js";
 import { Page } from "../core/page.js";
+import { accessTabs } from "../parts/access.js";
 import { asCode, heading } from "../parts/heading.js";
 import { badge } from "../parts/small.js";
 import { tabs } from "../parts/tabs.js";
@@ -25,7 +26,8 @@ export default class WarehousePage extends Page {
     return html`${heading(on, { badges: badge(status, status === "active" ? "good" : "warn") })}
       ${tabs({
         content: { label: "Namespaces", draw: () => this.content(namespaces) },
-        why: { label: "Why", draw: () => html`<lg-explain-form .on=${on}></lg-explain-form>` },
+        ...accessTabs(on),
+        why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
       ${asCode()}`;
   }

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The console's pages about rights in a real browser. Opt-in by `make test-browser`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.engines.browser import Browser, Missing, browsing
+from tests.support.engines.console import faults, go, open_as
+from tests.support.stack.world import Table, World
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_BROWSER"), reason="needs a browser: run `make test-browser`"),
+]
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    try:
+        with browsing(tmp_path) as made:
+            made.resize(1300, 1000)
+            yield made
+    except Missing as missing:
+        pytest.fail(str(missing), pytrace=False)
+
+
+@pytest.fixture
+def seen(world: World) -> Table:
+    """Create a table in a namespace of its own."""
+    return world.table(world.namespace())
+
+
+def _page(world: World, table: Table, tab: str) -> str:
+    return f"#/table/{world.ready.warehouse}/{table.namespace}.{table.name}?tab={tab}"
+
+
+def _management(world: World, table: Table) -> str:
+    return f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}"
+
+
+def _grants(world: World, table: Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = world.admin.get(f"{_management(world, table)}/grants").json()["grants"]
+    return found
+
+
+def test_owner_grants_for_a_week_and_revokes(world: World, browser: Browser, seen: Table) -> None:
+    stranger = world.stranger()
+    open_as(browser, world.admin, _page(world, seen, "access"))
+    browser.click("#grant")
+    browser.type("dialog [name=principal]", f"user/{stranger.id}")
+    browser.click("dialog button", "Grant")
+    browser.find("dialog [role=alert]", "Choose at least one privilege.")
+    browser.click("dialog [name='privilege:select']")
+    browser.click("dialog button", "One week")
+    browser.type("dialog [name=reason]", "quarterly report")
+    browser.click("dialog button", "Grant")
+    browser.find("[role=status]", "The grant was made")
+    (made,) = [each for each in _grants(world, seen) if each["principal"] == {"user": stranger.id}]
+    assert (made["privilege"], made["reason"]) == ("select", "quarterly report")
+    left = datetime.fromisoformat(made["expires-at"]) - datetime.now(UTC)
+    assert timedelta(days=6, hours=23) < left <= timedelta(days=7)
+    assert stranger.get(f"{seen.path}/credentials").status_code == 200
+    browser.click(f"button[aria-label='Revoke select of user/{stranger.id}']")
+    browser.find("dialog", "One live credential for files stay valid")
+    browser.click("dialog button", "Revoke")
+    browser.find("[role=status]", "The grant was revoked")
+    assert {each["principal"].get("user") for each in _grants(world, seen)} == {world.admin.id}
+    browser.click("lg-access nav a", "Former")
+    browser.find("lg-long-list [role=row]", "quarterly report")
+    assert faults(browser) == []
+
+
+def test_list_of_grants_is_saved_without_formulas(world: World, browser: Browser, seen: Table) -> None:
+    stranger = world.stranger()
+    write = {"privilege": "describe", "principal": {"user": stranger.id}, "reason": '=HYPERLINK("http://x")'}
+    assert world.admin.post(f"{_management(world, seen)}/grants", {"writes": [write]}).status_code == 204
+    open_as(browser, world.admin, _page(world, seen, "access"))
+    browser.find("lg-long-list [role=row]", stranger.id)
+    browser.run(
+        "window.saved = []; URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); "
+        "return '#/home'; }"
+    )
+    browser.click("button", "Download CSV")
+    text = browser.wait(lambda: browser.run("return window.saved[0] ?? null"), "no file was saved")
+    assert '"\'=HYPERLINK(""http://x"")"' in text and stranger.id in text
+
+
+def test_who_can_shows_the_reason_of_each_principal_and_leads_to_the_explanation(
+    world: World, browser: Browser, seen: Table
+) -> None:
+    stranger = world.stranger()
+    world.grant("select", stranger, "table", seen.uuid)
+    open_as(browser, world.admin, _page(world, seen, "who-can"))
+    browser.find("lg-long-list [role=row]", f"select on warehouse {world.ready.warehouse}")
+    browser.find("lg-long-list [role=row]", "select on this table")
+    browser.click(f"a[aria-label='Why user/{stranger.id}']")
+    browser.find("#summary", f"user {stranger.name} may read_data")
+    go(browser, _page(world, seen, "access") + "&view=inherited")
+    browser.find("lg-long-list [role=row]", "oidc~alice")
+    assert stranger.id not in browser.text(browser.find("lg-long-list"))
+    assert faults(browser) == []
