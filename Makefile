@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements/development.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-repository test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long test-worlds mutants
+.PHONY: help setup demo up test test-repository test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check check-console house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long test-worlds mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -42,7 +42,7 @@ demo: setup ## Run the example pipeline on real data, then show requests that ar
 up: setup ## Run the gateway and all services that it needs on this machine, until Ctrl-C
 	@$(BIN)/lakegate up
 
-check: setup ## Check format, lint, types, import contracts, policies and documentation; run all checks, even after a failure
+check: setup ## Check format, lint, types, import contracts, policies, documentation and the console's types; run all checks, even after a failure
 	@failed=0; run() { echo "--- $${*#$(BIN)/}"; "$$@" || { failed=1; echo "failed: $$*" >&2; }; }; \
 	run $(BIN)/ruff format --check; \
 	run $(BIN)/ruff check; \
@@ -50,7 +50,11 @@ check: setup ## Check format, lint, types, import contracts, policies and docume
 	run $(BIN)/lint-imports --no-cache; \
 	run $(BIN)/lakegate policy check; \
 	run $(BIN)/python -m tests.docs_site; \
+	run $(BIN)/python -m tests.console.check; \
 	exit $$failed
+
+check-console: setup ## Check the types of the console's modules with TypeScript: needs Node 20, and is skipped without it
+	@$(BIN)/python -m tests.console.check
 
 house: setup ## Measure the structure of the code: lines, sizes of modules, files of a change, minutes of the stages
 	@$(BIN)/python -m tests.house
