@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +50,52 @@ def test_user_walks_from_the_tree_to_a_table_and_asks_why_another_user_may_read_
     browser.find("dialog", "oidc~admin")
     assert f"#/table/{world.ready.warehouse}/{namespace}.{table.name}?tab=why" in browser.url
     assert faults(browser) == []
+
+
+def test_snippets_of_a_table_page_read_the_table(world: World, browser: Browser) -> None:
+    namespace = world.namespace()
+    table = world.table(namespace)
+    open_as(browser, world.admin, f"#/table/{world.ready.warehouse}/{namespace}.{table.name}?tab=connect")
+    browser.find("#snippet-spark", f"SELECT * FROM lakegate.{namespace}.{table.name}")
+    snippet = str(browser.run("return document.getElementById('snippet-pyiceberg').textContent"))
+    done = subprocess.run(
+        [sys.executable, "-c", f"{snippet.rstrip()}\nprint(catalog.load_table('{namespace}.{table.name}').schema())"],
+        env={**os.environ, "TOKEN": world.admin.token},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0 and "word" in done.stdout, done.stderr
+
+
+def test_table_is_renamed_and_dropped_by_its_menu_after_its_name_was_typed(world: World, browser: Browser) -> None:
+    namespace = world.namespace()
+    table = world.table(namespace)
+    open_as(browser, world.admin, f"#/table/{world.ready.warehouse}/{namespace}.{table.name}")
+    browser.click(".menu button", "Actions")
+    browser.click(".menu-list button", "Rename")
+    browser.run("document.querySelector('dialog [name=name]').value = arguments[0]", f"{namespace}.renamed")
+    browser.click("dialog button.primary", "Rename")
+    browser.find("h1", "renamed")
+    browser.click(".menu button", "Actions")
+    browser.click(".menu-list button", "Drop")
+    browser.find("dialog", f"Drops table/{world.ready.warehouse}/{namespace}.renamed")
+    browser.click("dialog button.danger")
+    assert world.admin.head(f"{world.root}/namespaces/{namespace}/tables/renamed").status_code == 204
+    browser.type("dialog [name=name]", "renamed")
+    browser.click("dialog button.danger")
+    browser.find("h1", namespace)
+    assert world.admin.head(f"{world.root}/namespaces/{namespace}/tables/renamed").status_code == 404
+    assert faults(browser) == []
+
+
+def test_reader_sees_disabled_actions_with_the_missing_right(world: World, browser: Browser) -> None:
+    namespace = world.namespace()
+    table = world.table(namespace)
+    open_as(browser, world.alice, f"#/table/{world.ready.warehouse}/{namespace}.{table.name}")
+    browser.click(".menu button", "Actions")
+    browser.find(".menu-list button[aria-disabled=true]", "Drop")
+    browser.find(".menu-list button", "needs the right “drop”")
 
 
 def test_refused_user_finds_the_reason_and_requests_access_from_the_link(world: World, browser: Browser) -> None:

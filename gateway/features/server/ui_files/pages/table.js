@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table: its schema as it applies to the reader, snapshots, properties, and the rights on it.
+// A table: its schema as it applies to the reader, snapshots, files, properties, history, tasks, and the ways to reach it.
 
 import { html, nothing } from "lit";
 
-import { get } from "../core/api.js";
-import { count } from "../core/format.js";
-import { actionsOn, catalogPath, tabularNamed } from "../core/objects.js";
+import { ApiError, get } from "../core/api.js";
+import { actionsOn, catalogPath, managementPath, tabularNamed } from "../core/objects.js";
 import { Page } from "../core/page.js";
 import { accessTabs } from "../parts/access.js";
+import { connect } from "../parts/connect.js";
 import { asCode, heading } from "../parts/heading.js";
+import { layoutOf, schemaTable } from "../parts/schema.js";
 import { badge, empty, when } from "../parts/small.js";
+import { files, snapshots } from "../parts/snapshots.js";
 import { tabs } from "../parts/tabs.js";
+import { tabularMenu } from "../parts/tabular-menu.js";
+import { taskList, tasksOf } from "../parts/tabular-tasks.js";
 import "../parts/explain-form.js";
 
-/** Return a field's type as text. @param {any} type @returns {string} */
-function typeText(type) {
-  if (typeof type === "string") {
-    return type;
-  }
-  switch (type.type) {
-    case "list":
-      return `list<${typeText(type.element)}>`;
-    case "map":
-      return `map<${typeText(type.key)}, ${typeText(type.value)}>`;
-    default:
-      return `struct<${type.fields.map((/** @type {any} */ each) => `${each.name}: ${typeText(each.type)}`).join(", ")}>`;
+/** @typedef {import("../core/objects.js").Thing} Thing */
+
+/** Return the answer, or null if the caller may not read this part of the page. @param {Promise<any>} answer */
+async function ifAllowed(answer) {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 403 || error.status === 404)) {
+      return null;
+    }
+    throw error;
   }
 }
 
@@ -35,60 +38,58 @@ export default class TablePage extends Page {
     // The page needs no storage credentials, so none are vended.
     const loaded = await get(catalogPath(named), { headers: { "X-Iceberg-Access-Delegation": "client-managed" } });
     const on = { ...named, id: loaded.metadata["table-uuid"] };
-    return { on, loaded, actions: await actionsOn(on) };
+    const [actions, tagged, mine] = await Promise.all([
+      actionsOn(on),
+      ifAllowed(get(`${managementPath(on)}/column-tags`)),
+      ifAllowed(get(`${managementPath(on)}/data-policies/preview`)),
+    ]);
+    const tags = new Map((tagged?.columns ?? []).map((/** @type {any} */ each) => [each["field-id"], each.tags.map((/** @type {any} */ tag) => tag.name)]));
+    return { on, loaded, actions, tags, mine, tasks: tasksOf(on) };
   }
 
   /** @param {any} data */
-  body({ on, loaded, actions }) {
+  body({ on, loaded, actions, tags, mine, tasks }) {
     const { metadata } = loaded;
-    return html`${heading(on, { badges: actions.has("read_data") ? badge("you may read", "good") : badge("metadata only", "warn") })}
+    const restrictions = mine?.["read-restrictions"] ?? loaded["read-restrictions"] ?? null;
+    return html`${heading(on, { badges: this.access(actions, restrictions), menu: tabularMenu(on, actions, () => this.reload()) })}
       ${tabs({
-        schema: { label: "Schema", draw: () => this.schema(metadata) },
-        snapshots: { label: "Snapshots", draw: () => this.snapshots(metadata) },
-        properties: { label: "Properties", draw: () => this.properties(metadata) },
+        schema: { label: "Schema", draw: () => html`${schemaTable(metadata, { tags, restrictions })}${layoutOf(metadata)}` },
+        snapshots: { label: "Snapshots", draw: () => snapshots(metadata) },
+        files: { label: "Files", draw: () => files(metadata) },
+        properties: { label: "Properties", draw: () => this.properties(loaded) },
+        history: { label: "History", draw: () => this.history(metadata) },
+        tasks: { label: "Tasks", draw: () => taskList(tasks) },
+        connect: { label: "Connect", draw: () => connect(on) },
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
       ${asCode()}`;
   }
 
-  /** @param {any} metadata */
-  schema(metadata) {
-    const schema = metadata.schemas.find((/** @type {any} */ each) => each["schema-id"] === metadata["current-schema-id"]);
-    return html`<table>
-      <caption>Columns</caption>
-      <thead><tr><th scope="col">Id</th><th scope="col">Name</th><th scope="col">Type</th><th scope="col">Required</th><th scope="col">Comment</th></tr></thead>
-      <tbody>
-        ${schema.fields.map(
-          (/** @type {any} */ each) => html`<tr>
-            <td>${each.id}</td><th scope="row">${each.name}</th><td><code>${typeText(each.type)}</code></td><td>${each.required ? "yes" : "no"}</td><td>${each.doc ?? nothing}</td>
-          </tr>`,
-        )}
-      </tbody>
-    </table>`;
-  }
-
-  /** @param {any} metadata */
-  snapshots(metadata) {
-    const rows = [...(metadata.snapshots ?? [])].reverse();
-    if (rows.length === 0) {
-      return empty("This table has no snapshot: nothing was written yet.");
+  /** @param {Set<string>} actions @param {any} restrictions */
+  access(actions, restrictions) {
+    if (!actions.has("read_data")) {
+      return badge("metadata only", "warn");
     }
-    const names = Object.entries(metadata.refs ?? {});
-    return html`<ol class="timeline">
-      ${rows.map(
-        (each) => html`<li>
-          ${when(each["timestamp-ms"])} <code>${each["snapshot-id"]}</code> ${badge(each.summary?.operation ?? "snapshot")}
-          ${names.filter(([, ref]) => /** @type {any} */ (ref)["snapshot-id"] === each["snapshot-id"]).map(([name, ref]) => badge(`${/** @type {any} */ (ref).type} ${name}`, "good"))}
-          <span class="quiet">${each.summary?.["total-records"] === undefined ? nothing : `${count(Number(each.summary["total-records"]))} rows`}</span>
-        </li>`,
-      )}
-    </ol>`;
+    return restrictions === null ? badge("you may read", "good") : badge("you may read a part", "warn");
+  }
+
+  /** @param {any} loaded */
+  properties({ metadata, "metadata-location": location }) {
+    const facts = { location: metadata.location, "metadata-location": location, "format-version": metadata["format-version"], ...metadata.properties };
+    return html`<dl class="facts">${Object.entries(facts).map(([name, value]) => html`<dt>${name}</dt><dd><code>${value ?? nothing}</code></dd>`)}</dl>`;
   }
 
   /** @param {any} metadata */
-  properties(metadata) {
-    const facts = { location: metadata.location, "format-version": metadata["format-version"], ...metadata.properties };
-    return html`<dl class="facts">${Object.entries(facts).map(([name, value]) => html`<dt>${name}</dt><dd><code>${value}</code></dd>`)}</dl>`;
+  history(metadata) {
+    const log = [...(metadata["metadata-log"] ?? [])].reverse();
+    if (log.length === 0) {
+      return empty("This is the first version of the table's metadata.");
+    }
+    return html`<table>
+      <caption>Earlier versions of the metadata</caption>
+      <thead><tr><th scope="col">Until</th><th scope="col">File</th></tr></thead>
+      <tbody>${log.map((/** @type {any} */ each) => html`<tr><td>${when(each["timestamp-ms"])}</td><td><code>${each["metadata-file"]}</code></td></tr>`)}</tbody>
+    </table>`;
   }
 }

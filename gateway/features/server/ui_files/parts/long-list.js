@@ -58,6 +58,7 @@ export class LongList extends LitElement {
   willUpdate(changed) {
     if (changed.has("source") && this.source !== null) {
       this.rows = [];
+      this.top = 0;
       void this.more(null);
     }
   }

@@ -3,15 +3,14 @@
 
 import { html } from "lit";
 
-let number = 0;
-
 /**
  * Draw a button that opens a list of actions (the browser's popover: Escape and a click elsewhere close it).
  * @param {string} label
  * @param {{label: string, allowed: boolean, missing: string, run: () => unknown}[]} actions `missing` names the missing right
+ * @param {string} [key] distinguishes menus with one label on a page
  */
-export function menu(label, actions) {
-  const id = `menu-${++number}`;
+export function menu(label, actions, key = label) {
+  const id = `menu-${encodeURIComponent(key)}`;
   /** @param {() => unknown} run */
   const choose = (run) => () => {
     document.getElementById(id)?.hidePopover();

@@ -16,8 +16,8 @@ export function when(value, otherwise = "—") {
   return html`<time datetime=${exact} title=${exact}>${time(value)}</time> <span class="quiet">${relative(value)}</span>`;
 }
 
-/** Draw an id or a name with a button that copies it. @param {string} text @param {string} what */
-export function copied(text, what) {
+/** Draw a button that copies a text. @param {string} text @param {string} what */
+export function copyButton(text, what) {
   /** @param {MouseEvent} event */
   const copy = async (event) => {
     const button = /** @type {HTMLButtonElement} */ (event.currentTarget);
@@ -25,7 +25,12 @@ export function copied(text, what) {
     button.textContent = "Copied";
     setTimeout(() => (button.textContent = "Copy"), 1500);
   };
-  return html`<span class="copied"><code>${text}</code> <button type="button" class="small" aria-label="Copy ${what}" @click=${copy}>Copy</button></span>`;
+  return html`<button type="button" class="small" aria-label="Copy ${what}" @click=${copy}>Copy</button>`;
+}
+
+/** Draw an id or a name with a button that copies it. @param {string} text @param {string} what */
+export function copied(text, what) {
+  return html`<span class="copied"><code>${text}</code> ${copyButton(text, what)}</span>`;
 }
 
 /** Draw an empty list: what is missing, and what to do. @param {unknown} text @param {unknown} [remedy] */
