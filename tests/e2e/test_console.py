@@ -68,6 +68,29 @@ def test_snippets_of_a_table_page_read_the_table(world: World, browser: Browser)
     assert done.returncode == 0 and "word" in done.stdout, done.stderr
 
 
+@pytest.mark.parametrize("kind", ["warehouse", "namespace", "table"])
+def test_apply_file_of_a_page_changes_nothing(world: World, browser: Browser, tmp_path: Path, kind: str) -> None:
+    namespace = world.namespace()
+    table = world.table(namespace)
+    world.grant("select", world.carol, "table", table.uuid)
+    address = {"warehouse": "", "namespace": f"/{namespace}", "table": f"/{namespace}.{table.name}"}[kind]
+    open_as(browser, world.admin, f"#/{kind}/{world.ready.warehouse}{address}")
+    browser.click(".as-code summary", "As apply YAML")
+    browser.find(".as-code pre", "version: 1")
+    file = tmp_path / "page.yaml"
+    file.write_text(str(browser.run("return document.querySelectorAll('.as-code pre')[1].textContent")))
+    if kind == "table":
+        assert "oidc~carol" in file.read_text()
+    plan = subprocess.run(
+        [Path(sys.executable).with_name("lakegate"), "apply", "-f", file, "--plan", "--gateway", world.base],
+        env={**os.environ, "LAKEGATE_TOKEN": world.admin.token},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert plan.returncode == 0, plan.stdout + plan.stderr
+
+
 def test_table_is_renamed_and_dropped_by_its_menu_after_its_name_was_typed(world: World, browser: Browser) -> None:
     namespace = world.namespace()
     table = world.table(namespace)

@@ -100,7 +100,14 @@ class Console extends LitElement {
       return;
     }
     const entry = Object.hasOwn(ROUTES, this.route.kind) ? ROUTES[this.route.kind] : ROUTES.home;
-    const { default: Page } = await entry.open();
+    let Page;
+    try {
+      ({ default: Page } = await entry.open());
+    } catch {
+      this.problem = "A part of the console could not be loaded. Reload the page; if the gateway was updated, the console is new.";
+      return;
+    }
+    this.problem = "";
     const tag = `lg-page-${Object.hasOwn(ROUTES, this.route.kind) ? this.route.kind : "home"}`;
     if (customElements.get(tag) === undefined) {
       customElements.define(tag, Page);
@@ -147,7 +154,7 @@ class Console extends LitElement {
         <lg-tree></lg-tree>
         ${this.mainMenu()}
       </aside>
-      <main id="main" tabindex="-1">${this.page ?? html`<p class="loading" role="status">Loading …</p>`}</main>
+      <main id="main" tabindex="-1">${this.problem === "" ? nothing : html`<p role="alert" class="problem">${this.problem}</p>`}${this.page ?? html`<p class="loading" role="status">Loading …</p>`}</main>
     </div>`;
   }
 

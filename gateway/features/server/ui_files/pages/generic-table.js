@@ -4,6 +4,7 @@
 import { html, nothing } from "lit";
 
 import { get } from "../core/api.js";
+import { applyFile } from "../core/apply-file.js";
 import { actionsOn, catalogPath, tabularNamed } from "../core/objects.js";
 import { Page } from "../core/page.js";
 import { accessTabs } from "../parts/access.js";
@@ -50,6 +51,6 @@ export default class GenericTablePage extends Page {
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on}></lg-explain-form>` },
       })}
-      ${asCode()}`;
+      ${asCode(() => applyFile(on))}`;
   }
 }

@@ -4,6 +4,7 @@
 import { html } from "lit";
 
 import { get } from "../core/api.js";
+import { applyFile } from "../core/apply-file.js";
 import { catalogPath, contained, namespaceNamed, namespacesIn, pageOf } from "../core/objects.js";
 import { Page } from "../core/page.js";
 import { accessTabs } from "../parts/access.js";
@@ -53,7 +54,7 @@ export default class NamespacePage extends Page {
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
-      ${asCode()}`;
+      ${asCode(() => applyFile(on))}`;
   }
 
   /** @param {string} label @param {unknown} source @param {string} empty */

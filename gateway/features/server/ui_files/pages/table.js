@@ -4,6 +4,7 @@
 import { html, nothing } from "lit";
 
 import { ApiError, get } from "../core/api.js";
+import { applyFile } from "../core/apply-file.js";
 import { actionsOn, catalogPath, managementPath, tabularNamed } from "../core/objects.js";
 import { Page } from "../core/page.js";
 import { accessTabs } from "../parts/access.js";
@@ -63,7 +64,7 @@ export default class TablePage extends Page {
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
-      ${asCode()}`;
+      ${asCode(() => applyFile(on))}`;
   }
 
   /** @param {Set<string>} actions @param {any} restrictions */

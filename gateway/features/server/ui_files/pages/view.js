@@ -4,6 +4,7 @@
 import { html } from "lit";
 
 import { get } from "../core/api.js";
+import { applyFile } from "../core/apply-file.js";
 import { actionsOn, catalogPath, tabularNamed } from "../core/objects.js";
 import { Page } from "../core/page.js";
 import { accessTabs } from "../parts/access.js";
@@ -40,7 +41,7 @@ export default class ViewPage extends Page {
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
-      ${asCode()}`;
+      ${asCode(() => applyFile(on))}`;
   }
 
   /** @param {{dialect: string, sql: string}} representation */

@@ -3,6 +3,7 @@
 
 import { html, nothing } from "lit";
 
+import { applyFile } from "../core/apply-file.js";
 import { actionsOn, namespacesIn, pageOf, warehouseNamed } from "../core/objects.js";
 import { Page } from "../core/page.js";
 import { accessTabs } from "../parts/access.js";
@@ -29,7 +30,7 @@ export default class WarehousePage extends Page {
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
-      ${asCode()}`;
+      ${asCode(() => applyFile(on))}`;
   }
 
   /** @param {any[]} namespaces */

@@ -43,19 +43,25 @@ function curlOf({ method, path, project, body }) {
   return lines.join(" \\\n  ");
 }
 
-/** Draw the requests of this page as commands. @param {string} [yaml] the object as an `apply` file */
-export function asCode(yaml) {
-  /** @param {Event} event */
-  const fill = (event) => {
+/** Fill a part when it is opened. @param {() => string | Promise<string>} text */
+function onOpen(text) {
+  return async (/** @type {Event} */ event) => {
     const details = /** @type {HTMLDetailsElement} */ (event.currentTarget);
-    const text = details.querySelector("pre");
-    if (details.open && text !== null) {
-      text.textContent = sentRequests().map(curlOf).join("\n\n");
+    const shown = details.querySelector("pre");
+    if (details.open && shown !== null) {
+      shown.textContent = "Loading …";
+      shown.textContent = await text();
     }
   };
+}
+
+/** Draw the requests of this page as commands. @param {string | (() => Promise<string>)} [yaml] the object as an `apply` file */
+export function asCode(yaml) {
   return html`<div class="as-code">
-    <details @toggle=${fill}><summary>As curl</summary><pre tabindex="0"></pre></details>
-    ${yaml === undefined ? nothing : html`<details><summary>As apply YAML</summary><pre tabindex="0">${yaml}</pre></details>`}
+    <details @toggle=${onOpen(() => sentRequests().map(curlOf).join("\n\n"))}><summary>As curl</summary><pre tabindex="0"></pre></details>
+    ${yaml === undefined
+      ? nothing
+      : html`<details @toggle=${onOpen(() => (typeof yaml === "string" ? yaml : yaml()))}><summary>As apply YAML</summary><pre tabindex="0"></pre></details>`}
   </div>`;
 }
 
