@@ -149,9 +149,9 @@ def test_a_server_admin_has_no_data_rights_and_an_operator_has_all(rows: Rows) -
     assert _closed(rows, "namespace", "server: admin") <= {"404", "✗"}
     for table in ("warehouse", "namespace", "table"):
         held = _cells(rows, table, "server: operator")
-        # Acting for users or inspecting them as an engine, taking rights in an emergency, and requesting by a tag need
-        # a grant. Operators do not have them implicitly.
-        excepted = ("delegate", "inspect", "activate on", "request by tag")
+        # Acting for users or inspecting them as an engine, taking rights in an emergency, requesting by a tag, and
+        # reading the audit log need a grant. Operators do not have them implicitly.
+        excepted = ("delegate", "inspect", "activate on", "request by tag", "audit log")
         others = [title for title in held if not any(each in title for each in excepted)]
         assert {held[title] for title in others} == {"✓"}
 

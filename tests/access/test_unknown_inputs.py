@@ -36,6 +36,7 @@ STRICT_MODULES = frozenset(
         "access_reviews",
         "answer_lists",
         "answers",
+        "audit",
         "break_glass",
         "change_tickets",
         "data_policies",

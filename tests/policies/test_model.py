@@ -348,8 +348,14 @@ def _before_1_10(model: Model) -> Model:
     return former
 
 
+def _before_1_14(model: Model) -> Model:
+    """Return the model without the right to read the audit log."""
+    return _without(model, {"can_read_audit"})
+
+
 def _before_1_13(model: Model) -> Model:
     """Return the model without requesters."""
+    model = _before_1_14(model)
     return _without(model, {"requester", "requests", "can_request_access", "can_grant_requester"})
 
 
@@ -426,6 +432,11 @@ def test_version_1_13_only_adds_requesters_to_version_1_12(fga_model: Path, mode
     assert _recorded(fga_model, "1.12") == f"`{content_hash(_before_1_13(model))[:12]}`"
 
 
+def test_version_1_14_only_adds_the_right_to_read_the_audit_log_to_version_1_13(fga_model: Path, model: Model) -> None:
+    """Without that right the model has the recorded hash of version 1.13."""
+    assert _recorded(fga_model, "1.13") == f"`{content_hash(_before_1_14(model))[:12]}`"
+
+
 def test_requesting_leads_to_no_action_but_its_own(model: Model) -> None:
     """The privilege gives the action and shows nothing, so it implies no other relation on the same object."""
     found = {
@@ -471,6 +482,7 @@ def test_auditing_leads_to_no_action_but_reading(model: Model) -> None:
         ("tag", "can_read_attachments"),
         ("data_policy", "can_read"),
         ("data_policy", "can_read_affected"),
+        *((type, "can_read_audit") for type in ("server", "project", "warehouse")),
     }
 
 

@@ -43,12 +43,16 @@ class AuditedActor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class AuditedResource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An object that a decision is about: its name as in the request, and its id if it exists."""
+    """An object that a decision is about: its name as in the request, and its id if it exists.
+
+    `project_id` is that of an object outside of warehouses, such as a role.
+    """
 
     type: str
     id: str | None = None
     name: str | None = None
     warehouse_id: str | None = None
+    project_id: str | None = None
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):

@@ -98,6 +98,8 @@ def policy_operation_name(type: ObjectType, relation: Can) -> str:
         return "activate_break_glass"
     if relation in (Can.CONFIRM_BREAK_GLASS, Can.REVIEW_BREAK_GLASS):
         return relation.value.removeprefix("can_")
+    if relation is Can.READ_AUDIT:
+        return "search_audit"
     if relation is Can.REQUEST_ACCESS:
         return "create_access_request"
     if relation is Can.MANAGE_TAGS:

@@ -61,11 +61,14 @@ def describe_target(ref: refs.Ref, resolution: Resolution) -> PolicyResource:
 def describe_resource(ref: refs.Ref, resolution: Resolution) -> AuditedResource:
     """Return the object of one reference in the form that the audit records."""
     row = resolution.get(ref)
+    warehouse = warehouse_of(row)
+    warehouse_id = ref.requested().warehouse_id or (None if warehouse is None else str(warehouse.id))
     return AuditedResource(
         type=ref.type.value,
         id=None if row is None else row.key.id,
         name=_cut(ref.full_name),
-        warehouse_id=ref.requested().warehouse_id,
+        warehouse_id=warehouse_id,
+        project_id=row.in_project if row is not None and warehouse_id is None else None,
     )
 
 

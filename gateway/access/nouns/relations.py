@@ -107,6 +107,7 @@ class Can(StrEnum):
     READ = "can_read"
     READ_AFFECTED = "can_read_affected"
     READ_ASSIGNMENTS = "can_read_assignments"
+    READ_AUDIT = "can_read_audit"
     READ_ATTACHMENTS = "can_read_attachments"
     READ_CHANGE_TICKETS = "can_read_change_tickets"
     READ_COLUMNS = "can_read_columns"

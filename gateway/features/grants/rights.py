@@ -52,6 +52,7 @@ _OWN = frozenset(
         Can.LIST_ALL_PROJECTS,
         Can.MANAGE_EVENTS,
         Can.MANAGE_MAPPING_TABLES,
+        Can.READ_AUDIT,
         Can.READ_CHANGE_TICKETS,
         Can.READ_EVENTS,
         Can.READ_POLICIES,

@@ -29,6 +29,7 @@ from gateway.access.operations import (
     actions,
     answer_lists,
     answers,
+    audit,
     authzen,
     break_glass,
     change_tickets,
@@ -724,6 +725,24 @@ def _checks() -> list[Example]:
             },
         ),
         *_answers(),
+        *_audit(),
+    ]
+
+
+def _audit() -> list[Example]:
+    range = {"since": "2026-03-04T00:00:00Z", "until": "2026-03-05T00:00:00Z"}
+    selection = audit.AuditSelection(
+        since=datetime(2026, 3, 4, tzinfo=UTC), until=datetime(2026, 3, 5, tzinfo=UTC), operations=("load_table",)
+    )
+    body = {**range, "operations": ["load_table"]}
+    places: list[tuple[Ref, dict[str, str]]] = [
+        (world.SERVER, {}),
+        (world.PROJECT, {"project-id": world.PROJECT_ID}),
+        (world.WAREHOUSE, {"warehouse-id": str(world.WAREHOUSE_ID)}),
+    ]
+    return [
+        Example(f"search the audit log of a {on.type}", audit.SearchAudit(on, selection), body={**body, **place})
+        for on, place in places
     ]
 
 
