@@ -22,7 +22,7 @@ _ATTEMPTS = 5
 _LONGEST_WAIT = 5.0
 _RETRIED = frozenset({429, 503})
 _UNAUTHORIZED = 401
-FORBIDDEN, NOT_FOUND = 403, 404
+_OK, FORBIDDEN, NOT_FOUND = 200, 403, 404
 
 _ERROR_ID = "Error ID: "
 
@@ -68,6 +68,16 @@ class NotAGateway(ApiError):
     def __init__(self, method: str, path: str, status: int) -> None:
         super().__init__(method, path, status, "the answer is not one of the gateway. Check the address.")
         self.status = 0
+
+
+def transport_text(error: Exception) -> str:
+    """Return the text about a failed connection, with the remedy for an untrusted certificate."""
+    text = f"{str(error) or type(error).__name__}."
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return f"{text} If it is a certificate of your own, name the file of its authority in SSL_CERT_FILE."
+    if "WRONG_VERSION_NUMBER" in text:
+        return f"{text} The server may not use TLS: try http:// in the address."
+    return text
 
 
 def remedy(status: int) -> str:
@@ -130,7 +140,19 @@ class Api:
     ) -> Iterator[Any]:
         """Yield the entries of a list, from all of its pages. Raises ApiError."""
         for page in self.answers(path, project=project, query=query):
-            yield from page[member]
+            yield from self._member(path, page, member)
+
+    def list(
+        self, path: str, member: str, *, project: str | None = None, query: Mapping[str, str] | None = None
+    ) -> Any:
+        """Return the entries of a list that has one page. Raises ApiError."""
+        return self._member(path, self.get(path, project=project, query=query), member)
+
+    def _member(self, path: str, answer: Any, member: str) -> Any:
+        """Return a member that every response of a gateway has. Raises NotAGateway if it is missing."""
+        if not isinstance(answer, dict) or member not in answer:
+            raise NotAGateway("GET", path, _OK)
+        return answer[member]
 
     def answers(
         self, path: str, *, project: str | None = None, query: Mapping[str, str] | None = None
@@ -148,9 +170,9 @@ class Api:
         """Send a change with an idempotency key. Return the decoded response, None if it is empty. Raises ApiError."""
         return self._send(method, path, project=project, body=body, key=str(uuid4()))
 
-    def ask(self, path: str, body: Any) -> Any:
+    def ask(self, path: str, body: Any, *, project: str | None = None) -> Any:
         """Return the JSON response of a POST request that changes nothing. Raises ApiError."""
-        return self._send("POST", path, body=body)
+        return self._send("POST", path, project=project, body=body)
 
     def _send(
         self,
@@ -171,7 +193,7 @@ class Api:
             try:
                 answer = self._http.request(method, path, params=query, json=body, headers=headers)
             except httpx2.TransportError as error:
-                raise ApiError(method, path, 0, f"{str(error) or type(error).__name__}.") from None
+                raise ApiError(method, path, 0, transport_text(error)) from None
             if answer.status_code not in _RETRIED or attempt == _ATTEMPTS:
                 break
             time.sleep(_wait(answer.headers.get("retry-after"), attempt))

@@ -118,7 +118,7 @@ class Projects(Noun):
 
     def rows(self, session: Session, on: Address) -> Iterator[Row]:
         """Yield the projects that the caller sees. Raises ApiError."""
-        for row in session.api.get(f"{MANAGEMENT}/project-list")["projects"]:
+        for row in session.api.list(f"{MANAGEMENT}/project-list", "projects"):
             yield Address(Kind.PROJECT, row["project-name"]), row["project-id"], row
 
     def read(self, reading: Reading, on: Address) -> None:

@@ -76,7 +76,7 @@ class Warehouses(Noun):
         """Yield the warehouses of a project. Raises ApiError."""
         query = {"warehouseStatus": "active,inactive"}
         path, project = f"{MANAGEMENT}/warehouse", session.located.id(on)
-        for row in session.api.get(path, project=project, query=query)["warehouses"]:
+        for row in session.api.list(path, "warehouses", project=project, query=query):
             yield Address(Kind.WAREHOUSE, row["name"], on), row["warehouse-id"], row
 
     def is_complete(self, reading: Reading, on: Address) -> bool:

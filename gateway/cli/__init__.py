@@ -21,10 +21,12 @@ from gateway.cli.break_glass import break_glass
 from gateway.cli.changes import changes, contracts, require_verifiers
 from gateway.cli.clients import client
 from gateway.cli.common import Commands, settings_for
+from gateway.cli.completion import completion
 from gateway.cli.conformance import conformance
 from gateway.cli.credentials import live_credentials, verify_scope
 from gateway.cli.data_policies import data_policy
 from gateway.cli.database import migrate, require_our_database, wait_for_db
+from gateway.cli.deleted import deleted, undrop
 from gateway.cli.engines import engine
 from gateway.cli.events import events
 from gateway.cli.grants import grant, grants, revoke
@@ -37,19 +39,34 @@ from gateway.cli.models import model
 from gateway.cli.nouns import GROUPS, NounGroup
 from gateway.cli.policies import init, policy
 from gateway.cli.policy_diff import policy_diff
+from gateway.cli.profiles import profile, with_profile
 from gateway.cli.questions import can, explain, whoami
 from gateway.cli.repairs import authz, reopen_bootstrap, secrets
-from gateway.cli.stack import demo, setup, status, up
+from gateway.cli.stack import demo, pipeline, setup, status, up
 from gateway.cli.tags import tag
+from gateway.cli.tasks import tasks
 from gateway.cli.trino import trino
 from gateway.cli.warehouses import warehouse
 
 _FAILED = 1
 
 
+def _without_colours(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    """Print no colours if the variable NO_COLOR has any value."""
+    if value:
+        context.color = False
+
+
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@with_profile
+@click.option(
+    "--no-color", envvar="NO_COLOR", hidden=True, is_eager=True, expose_value=False, callback=_without_colours
+)
 def main() -> None:
-    """Lakegate: an Iceberg REST catalog that authorizes every operation."""
+    """Lakegate: an Iceberg REST catalog that authorizes every operation.
+
+    Examples: lakegate tables list demo, lakegate explain read_data table/demo/hr.people
+    """
 
 
 for _command in (
@@ -68,9 +85,11 @@ for _command in (
     grants,
     changes,
     client,
+    completion,
     conformance,
     contracts,
     data_policy,
+    deleted,
     demo,
     init,
     live_credentials,
@@ -79,19 +98,25 @@ for _command in (
     mapping_table,
     migrate,
     model,
+    pipeline,
     policy,
+    profile,
     reopen_bootstrap,
     revoke,
     secrets,
     setup,
     status,
     tag,
+    tasks,
     token,
     trino,
+    undrop,
     up,
     verify_scope,
     wait_for_db,
     warehouse,
+    what_can,
+    who_can,
     whoami,
 ):
     main.add_command(_command)
@@ -100,6 +125,10 @@ for _command in (
 _FURTHER = {"warehouses": warehouse, "tags": tag, "data-policies": data_policy, "mapping-tables": mapping_table}
 for _name in GROUPS:
     main.add_command(NounGroup(_name, _FURTHER.get(_name)))
+
+#: Short names of commands of the group `access`.
+for _name in ("request", "requests", "approve", "deny", "withdraw"):
+    main.add_command(access.commands[_name])
 
 model.add_command(model_diff)
 access.add_command(who_can)

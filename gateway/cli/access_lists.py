@@ -10,6 +10,7 @@ from uuid import UUID
 
 import click
 
+from gateway.cli.catalog_client import ReferenceType, finder_of
 from gateway.cli.management import Command, Management, line, with_api
 
 _WHO_CAN = "/access/who-can"
@@ -32,12 +33,20 @@ def _about_an_object(command: Command) -> Command:
         click.option("--warehouse", type=click.UUID, help="Id of a warehouse."),
     ):
         command = option(command)
-    return with_api()(command)
+    named = click.argument("reference", type=ReferenceType(), required=False, metavar="[OBJECT]")
+    return named(with_api()(command))
 
 
 def _object(api: Management, at: Mapping[str, Any]) -> dict[str, dict[str, str]] | None:
     """Return the object of the options in the form of a request. Return the project, if one is given, or else None."""
     given = {name: str(value) for name, value in at.items() if isinstance(value, UUID)}
+    if (reference := at["reference"]) is not None:
+        from gateway.apply.references import object_of
+
+        if given or at["server"]:
+            raise click.UsageError("give one object")
+        with finder_of(api) as finder:
+            return object_of(finder, finder.find(reference))
     warehouse = given.pop("warehouse", None)
     if len(given) + bool(at["server"]) > 1:
         raise click.UsageError("give one object")
@@ -77,7 +86,10 @@ def who_can(action: str, expand: UUID | None, moment: str | None, as_json: bool,
     """List the principals that may take ACTION, such as read_data, on an object: principal, end and reason, separated
     by tabs.
 
-    Without an object, the answer is about the project of --project.
+    OBJECT is a name such as table/demo/hr.people; options give it by ids. Without an object, the answer is about the
+    project of --project.
+
+    Example: lakegate who-can read_data table/demo/hr.people
     """
     object = _object(api, at)
     if object is None:
@@ -107,8 +119,10 @@ def what_can(
 ) -> None:
     """List what a principal may do in an object: the object, actions, end and reason, separated by tabs.
 
-    Actions on all contents of the object begin with the type of the contents. Without an object, the answer is about
-    the whole server.
+    OBJECT is a name such as warehouse/demo; options give it by ids. Actions on all contents of the object begin with
+    the type of the contents. Without an object, the answer is about the whole server.
+
+    Example: lakegate what-can warehouse/demo
     """
     if user is not None and as_role is not None:
         raise click.UsageError("--user and --as-role exclude each other")

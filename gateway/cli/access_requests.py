@@ -6,12 +6,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import click
 
+from gateway.cli.catalog_client import ReferenceType, finder_of
 from gateway.cli.management import Management, as_uuid, line, warehouse_named, with_api
+
+if TYPE_CHECKING:
+    from gateway.apply.references import Reference
 
 _REQUESTS: Final = "/access/requests"
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -49,6 +53,8 @@ def in_warehouse(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name a warehouse or objects in it."""
     for kind, help in _WITHIN.items():
         command = click.option(f"--{kind.replace('_', '-')}", kind, multiple=True, help=help)(command)
+    on = click.option("--on", "on", type=ReferenceType(), multiple=True, help="Object, such as table/demo/hr.people.")
+    command = on(command)
     return click.option("--warehouse", help="Name or id of the warehouse of the object.")(command)
 
 
@@ -71,8 +77,11 @@ def request(
 ) -> None:
     """Request PRIVILEGES, such as select, on an object. Print the id of the request.
 
-    Without a further option, the object is the warehouse. --namespace, --table, --view and --generic-table can be
-    repeated to request several objects together. Then the printed id is that of all requests.
+    Example: lakegate request select --on table/demo/hr.people --for 2d --reason "quarterly report"
+
+    Other options name the object in parts. With --warehouse alone, it is the warehouse. --on, --namespace, --table,
+    --view and --generic-table can be repeated to request several objects together. Then the printed id is that of all
+    requests.
 
     With --dry-run, each privilege is a line. The fields are separated by tabs: object type, name, privilege, right that
     approvers need, numbers of objects that it opens too, and approvers if you may know them.
@@ -143,12 +152,16 @@ def approve(
 
 def requested_objects(api: Management, at: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the objects that the options select, in the form of the API."""
+    if at["on"]:
+        if any(at[name] for name in ("warehouse", "role", "on_project", *_WITHIN)):
+            raise click.UsageError("--on excludes the other options that name objects")
+        return [_named(api, each) for each in at["on"]]
     warehouse, role, project = at["warehouse"], at["role"], at["on_project"]
     within = [(kind, name) for kind in reversed(_WITHIN) for name in at[kind]]
     if sum(each is not None for each in (warehouse, role, project)) != 1 or (within and not warehouse):
         raise click.UsageError(
-            "give --warehouse, with or without --namespace, --table, --view and --generic-table; or --role; or "
-            "--on-project"
+            "give --on; or --warehouse, with or without --namespace, --table, --view and --generic-table; or --role; "
+            "or --on-project"
         )
     if role is not None:
         return [{"type": "role", "role-id": str(role)}]
@@ -156,6 +169,27 @@ def requested_objects(api: Management, at: dict[str, Any]) -> list[dict[str, Any
         return [{"type": "project", "project-id": project}]
     id = as_uuid(warehouse) or warehouse_named(api, warehouse, warehouse).id
     return [_within(id, *each) for each in within] or [{"type": "warehouse", "warehouse-id": id}]
+
+
+def _named(api: Management, reference: Reference) -> dict[str, Any]:
+    """Return an object in the form of the API. Objects in a warehouse keep their names: they may be invisible."""
+    kind, names = str(reference.kind), reference.names
+    if kind == "project":
+        return {"type": kind, **({"project-id": names[0]} if names else {})}
+    if kind in ("role", "tag", "data-policy"):
+        with finder_of(api) as finder:
+            return {"type": kind, f"{kind}-id": finder.session.located.id(finder.find(reference))}
+    if reference.warehouse is None or kind == "column":
+        raise click.UsageError(f"access to {reference} cannot be requested")
+    name = reference.warehouse
+    id = {"type": kind, "warehouse-id": as_uuid(name) or warehouse_named(api, str(reference), name).id}
+    if kind == "warehouse":
+        return id
+    if kind == "namespace":
+        return {**id, "namespace": list(names)}
+    if len(names) == 1:
+        return {**id, f"{kind}-id": names[0]}
+    return {**id, "namespace": list(names[:-1]), "name": names[-1]}
 
 
 def _within(id: str, kind: str, name: str) -> dict[str, Any]:

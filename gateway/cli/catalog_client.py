@@ -10,22 +10,25 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from gateway.cli.common import trust
+from gateway.cli.common import tls_for
 from gateway.cli.exit_codes import ExitCode, Failure, code_of_status
 from gateway.cli.login import current_token
-from gateway.cli.management import Command, at_a_gateway, gateway_address, printable
+from gateway.cli.management import Command, Management, at_a_gateway, gateway_address, printable
+from gateway.cli.profiles import chosen_profile
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from gateway.apply.client import Api
-    from gateway.apply.references import Reference
-    from gateway.apply.state import Kind
+    from gateway.apply.references import Finder, Reference
 
 
 def client_of(gateway: str | None, token: str | None) -> Api:
     """Return a client of the gateway's API for the caller."""
     from gateway.apply.client import Api
 
-    return Api(gateway_address(gateway), token or current_token(), tls=trust().context)
+    base = gateway_address(gateway)
+    return Api(base, token or current_token(gateway=gateway), tls=tls_for(base))
 
 
 @contextmanager
@@ -59,6 +62,21 @@ def _code_of(error: Exception) -> ExitCode:
     return ExitCode.FAILED
 
 
+def default_project(gateway: str | None) -> str | None:
+    """Return the project of the profile; None if it has none."""
+    profile = chosen_profile(gateway)
+    return None if profile is None else profile.project
+
+
+@contextmanager
+def finder_of(api: Management) -> Iterator[Finder]:
+    """Context manager. Yield a finder with the options of a client of the management API."""
+    from gateway.apply.references import Finder
+
+    with exit_on_errors(), client_of(api.gateway, api.given_token) as client:
+        yield Finder(client, api.project)
+
+
 def with_finder(command: Command) -> Command:
     """Add the options that select the gateway, the user and the project. The command gets the parameter `finder`."""
 
@@ -67,7 +85,7 @@ def with_finder(command: Command) -> Command:
         from gateway.apply.references import Finder
 
         with exit_on_errors(), client_of(gateway, token) as api:
-            done = command(*arguments, finder=Finder(api, project), **options)
+            done = command(*arguments, finder=Finder(api, project or default_project(gateway)), **options)
             for note in api.notes:
                 click.echo(f"warning: {note}", err=True)
             return done
@@ -84,12 +102,19 @@ class ReferenceType(click.ParamType["Reference"]):
 
     name = "object"
 
-    def __init__(self, *kinds: Kind) -> None:
+    def __init__(self, *kinds: str) -> None:
         self._kinds = kinds
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the references that begin with a text."""
+        from gateway.cli.completion import complete_reference
+
+        return complete_reference(ctx, incomplete, self._kinds)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Reference:
         """Return the reference."""
         from gateway.apply.references import InvalidReference, Reference, parse_reference
+        from gateway.apply.state import Kind
 
         if isinstance(value, Reference):
             return value
@@ -97,7 +122,7 @@ class ReferenceType(click.ParamType["Reference"]):
         named = [each for each in self._kinds if str(value).startswith(f"{each}/")]
         for kind in named or self._kinds or (None,):
             try:
-                return parse_reference(str(value), kind=kind)
+                return parse_reference(str(value), kind=None if kind is None else Kind(kind))
             except InvalidReference as error:
                 fault = fault or str(error)
         self.fail(fault, param, ctx)

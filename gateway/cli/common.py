@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from gateway.cli.exit_codes import ExitCode
+from gateway.cli.texts import write_sections
 
 if TYPE_CHECKING:
     import ssl
@@ -27,12 +29,23 @@ class Commands(click.Group):
     traceback.
     """
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by section."""
+        write_sections(self, ctx, formatter)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
+        except (click.ClickException, click.exceptions.Exit):
             raise
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("Interrupted.", err=True)
+            ctx.exit(ExitCode.INTERRUPTED)
+        except BrokenPipeError:
+            # A reader such as `head` has what it wants. Later output would fail again when the process ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(ExitCode.DONE)
         except Exception as error:
             message = command_fault(error)
             if message is None:
@@ -97,6 +110,13 @@ def trust() -> Trust:
         return _trusted(*certificate_sources())
     except CertificatesUnusable as unusable:
         raise click.ClickException(str(unusable)) from None
+
+
+def tls_for(address: str) -> ssl.SSLContext:
+    """Return the TLS context for an address. Without TLS it trusts nothing: reading certificates takes long."""
+    import ssl
+
+    return trust().context if address.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @cache

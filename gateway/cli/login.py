@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gateway.cli.common import settings_for, trust
+from gateway.cli.exit_codes import ExitCode, Failure
+from gateway.cli.profiles import chosen_profile, with_profile
 
 if TYPE_CHECKING:
     from gateway.identity.oauth_client import DeviceCode, DeviceLogin, Tokens
@@ -36,13 +38,14 @@ def _at_a_provider(command: Command) -> Command:
         ),
     ):
         command = option(command)
-    return command
+    return with_profile(command)
 
 
 @click.command()
 @_at_a_provider
 def login(issuer: str | None, client_id: str | None) -> None:
-    """Log in with a code that you enter in a browser, on this machine or another one (RFC 8628).
+    """Log in with a code that you enter in a browser, on this machine or another one (RFC 8628). Each profile has a
+    login of its own.
 
     The tokens are stored in the system's keyring (package `keyring`), or else in a file that only you can read.
     """
@@ -79,10 +82,14 @@ def token(issuer: str | None, client_id: str | None) -> None:
     click.echo(current_token(issuer, client_id))
 
 
-def current_token(issuer: str | None = None, client_id: str | None = None) -> str:
-    """Return the token of the login, renewed if it expires soon. Without a login the command ends with a message."""
-    issuer, client_id, scope = _provider(issuer, client_id)
-    login = _stored_login(issuer, client_id)
+def current_token(issuer: str | None = None, client_id: str | None = None, *, gateway: str | None = None) -> str:
+    """Return the token of the login, renewed if it expires soon. Without a login the command ends with a message.
+
+    `gateway` is the option of the command. With it, the login of a profile that is only the default is not used:
+    another gateway must not get its token.
+    """
+    issuer, client_id, scope = _provider(issuer, client_id, gateway)
+    login = _stored_login(issuer, client_id, gateway)
     with _exit_on_token_errors():
         tokens = _tokens_of(login)
         if _ends(tokens):
@@ -98,7 +105,7 @@ def current_token(issuer: str | None = None, client_id: str | None = None) -> st
 def _tokens_of(login: StoredLogin) -> Tokens:
     tokens = login.stored()
     if tokens is None:
-        raise click.ClickException("you are not logged in; log in with `lakegate login`")
+        raise Failure("you are not logged in; log in with `lakegate login`", ExitCode.NOT_SIGNED_IN)
     return tokens
 
 
@@ -109,27 +116,40 @@ def _ends(tokens: Tokens) -> bool:
 def _renewed(tokens: Tokens, issuer: str, client_id: str, scope: str) -> Tokens:
     refresh_token = tokens.refresh_token
     if refresh_token is None:
-        raise click.ClickException("your login has expired; log in again with `lakegate login`")
+        raise Failure("your login has expired; log in again with `lakegate login`", ExitCode.NOT_SIGNED_IN)
     return _at(issuer, client_id, scope, lambda flow: flow.refresh(refresh_token), seconds=_RENEWAL)
 
 
-def _provider(issuer: str | None, client_id: str | None) -> tuple[str, str, str]:
-    """Return (issuer, client id, scope). For a missing argument, the value of the settings is used."""
-    settings = settings_for()
+def _provider(issuer: str | None, client_id: str | None, gateway: str | None = None) -> tuple[str, str, str]:
+    """Return (issuer, client id, scope). For a missing argument, the value of the profile or of the settings is
+    used.
+    """
+    settings, profile = settings_for(), chosen_profile(gateway)
+    if profile is not None:
+        issuer, client_id = issuer or profile.issuer, client_id or profile.client_id
     issuer, client_id = issuer or settings.sign_in_issuer(), client_id or settings.ui.openid_client_id
     if issuer is None or client_id is None:
-        raise click.ClickException(
-            "the settings name no provider for the login; give its issuer with --issuer and its public client with "
-            "--client-id"
+        raise Failure(
+            "you are not logged in, and no provider for the login is known. Give its issuer with --issuer and its "
+            "public client with --client-id, here or in `lakegate profile add`; or give a token in LAKEGATE_TOKEN",
+            ExitCode.NOT_SIGNED_IN,
         )
     return issuer, client_id, settings.ui.openid_scope
 
 
-def _stored_login(issuer: str, client_id: str) -> StoredLogin:
+def _stored_login(issuer: str, client_id: str, gateway: str | None = None) -> StoredLogin:
     from gateway.identity.token_storage import StoredLogin
     from gateway.settings import state_directory
 
-    return StoredLogin(issuer, client_id, Path(state_directory()) / "logins", keyring=_keyring(), warn=_print_code)
+    profile = chosen_profile(gateway)
+    return StoredLogin(
+        issuer,
+        client_id,
+        Path(state_directory()) / "logins",
+        profile=None if profile is None else profile.name,
+        keyring=_keyring(),
+        warn=_print_code,
+    )
 
 
 def _print_code(sentence: str) -> None:

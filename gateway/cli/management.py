@@ -6,6 +6,7 @@ The gateway decides each request and records the user, as for every other client
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
@@ -14,9 +15,13 @@ from uuid import UUID
 
 import click
 
-from gateway.apply.client import notes_of
-from gateway.cli.common import settings_for, trust
+from gateway.apply.client import error_id, notes_of, remedy, transport_text
+from gateway.cli.common import settings_for, tls_for
+from gateway.cli.exit_codes import ExitCode, Failure, code_of_status
 from gateway.cli.login import current_token
+from gateway.cli.profiles import chosen_profile, with_profile
+from gateway.cli.texts import line as line
+from gateway.cli.texts import printable as printable
 
 if TYPE_CHECKING:
     import httpx2
@@ -25,6 +30,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 PROJECT = click.option("--project", help="Id of the project. Default: the default project of the gateway.")
 _SECONDS = 30.0
+_ADDRESS = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 
 
 def at_a_gateway(command: Command) -> Command:
@@ -38,17 +44,23 @@ def at_a_gateway(command: Command) -> Command:
         ),
     ):
         command = option(command)
-    return command
+    return with_profile(command)
 
 
 def gateway_address(given: str | None) -> str:
-    """Return the address of the gateway without a final slash: `given`, or else the address in the settings.
+    """Return the address of the gateway without a final slash: `given`, or else that of the profile or the settings.
 
     A final `/catalog` is removed: engines have it in their configuration. A missing address ends the command.
     """
-    base = given or settings_for().base_uri
+    profile = None if given else chosen_profile()
+    base = given or (settings_for().base_uri if profile is None else profile.gateway)
     if not base:
-        raise click.ClickException("give the address of the gateway with --gateway, or set LAKEGATE__BASE_URI")
+        raise click.ClickException(
+            "give the address of the gateway with --gateway, set LAKEGATE__BASE_URI, or add a profile with `lakegate "
+            "profile add`"
+        )
+    if not _ADDRESS.fullmatch(base):
+        raise Failure(f"{base!r} is no address of a gateway, such as https://lake.example.com", ExitCode.USAGE)
     return base.rstrip("/").removesuffix("/catalog").rstrip("/")
 
 
@@ -74,8 +86,8 @@ class Management:
     """Client of the management API of one gateway, for one user. `project` is the id of the project; None for the
     default.
 
-    `gateway` and `given_token` are the options of the command. Without them, the first request uses the address in the
-    settings and the stored login. A missing address or login ends the command with a message.
+    `gateway` and `given_token` are the options of the command. Without them, the first request uses the profile or the
+    settings, and the stored login. A missing address or login ends the command with a message.
     """
 
     gateway: str | None
@@ -90,7 +102,7 @@ class Management:
     @cached_property
     def token(self) -> str:
         """The access token of the user."""
-        return self.given_token or current_token()
+        return self.given_token or current_token(gateway=self.gateway)
 
     def send(
         self,
@@ -115,12 +127,16 @@ class Management:
             headers["X-Project-ID"] = self.project
         url = f"{self.base}{below}{path}"
         try:
-            with httpx2.Client(timeout=seconds, verify=trust().context) as client:
+            with httpx2.Client(timeout=seconds, verify=tls_for(self.base)) as client:
                 answer = client.request(method, url, params=dict(query or {}), json=body, headers=headers)
         except httpx2.TransportError as error:
-            raise click.ClickException(f"the gateway at {self.base} did not answer: {error}") from None
+            text = f"the gateway at {self.base} did not answer: {transport_text(error)}{remedy(0)}"
+            raise Failure(text, ExitCode.NO_ANSWER) from None
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            text = f"another server than a gateway answers at {self.base}. Check the address."
+            raise Failure(text, ExitCode.NO_ANSWER)
         if answer.is_error and not any(error_message(answer).startswith(f"{type}: ") for type in accepted):
-            raise click.ClickException(error_message(answer))
+            raise Failure(_whole_message(answer), code_of_status(answer.status_code))
         for note in notes_of(answer.headers):
             click.echo(f"warning: {note}", err=True)
         return answer
@@ -195,13 +211,11 @@ def error_message(answer: httpx2.Response) -> str:
         return f"the answer has the status {answer.status_code}"
 
 
-def printable(text: str) -> str:
-    """Return the text with each control character replaced by a space. Control characters could change what a terminal
-    shows.
-    """
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-def line(*texts: object) -> str:
-    """Return the texts on one line, separated by tabs, for terminals and programs."""
-    return "\t".join(printable(str(each)) for each in texts)
+def _whole_message(answer: httpx2.Response) -> str:
+    """Return the message of an error response, the remedy, and the error id."""
+    text = f"{error_message(answer)}{remedy(answer.status_code)}"
+    try:
+        id = error_id(answer.json()["error"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        id = None
+    return text if id is None else f"{text}\n  Error id: {printable(id)}"

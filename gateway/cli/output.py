@@ -11,11 +11,11 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
-from gateway.cli.management import Command, printable
+from gateway.cli.texts import printable
 
 FORMATS: Final = ("table", "json", "yaml", "csv")
 
@@ -24,6 +24,7 @@ _MEASURED: Final = 200
 _GAP: Final = "  "
 
 Row = Mapping[str, Any]
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def with_format(command: Command) -> Command:

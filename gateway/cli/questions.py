@@ -13,7 +13,7 @@ import click
 from gateway.cli.catalog_client import ReferenceType, with_finder
 from gateway.cli.exit_codes import ExitCode
 from gateway.cli.grants import principal_of
-from gateway.cli.management import Command, printable
+from gateway.cli.management import Command, Management, printable, with_api
 from gateway.cli.output import print_object, with_format
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ _PRINCIPAL = click.option("--principal", type=ReferenceType(), help="user/ID, us
 
 @click.command()
 @with_format
-@with_finder
-def whoami(finder: Finder, form: str) -> None:
+@with_api(project=False)
+def whoami(api: Management, form: str) -> None:
     """Show the user of the token, as the gateway sees it.
 
     Example: lakegate whoami
     """
-    print_object(form, finder.session.api.get("/management/v1/whoami"))
+    print_object(form, api.send("GET", "/whoami").json())
 
 
 def _question(command: Command) -> Command:

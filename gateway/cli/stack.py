@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate up``, ``demo``, ``setup`` and ``status``, which run the whole stack on one machine."""
+"""The commands ``lakegate up``, ``demo``, ``setup`` and ``status``, which run the whole stack on one machine, and
+``pipeline``.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +17,7 @@ from urllib.parse import urlsplit
 import click
 
 from gateway.cli.common import ends_on, settings_for
+from gateway.cli.exit_codes import ExitCode, Failure
 
 DATA = click.option(
     "--data",
@@ -150,3 +155,36 @@ def _embedded(work: Coroutine[Any, Any, int | None]) -> int:
 
     with ends_on(StackError):
         return asyncio.run(work) or 0
+
+
+_HELP_OPTIONS = {"-h", "--help"}
+_ARGUMENTS = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+
+@click.command(context_settings=_ARGUMENTS)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="run|copy|statements ...")
+def pipeline(arguments: tuple[str, ...]) -> None:
+    """Run the Spark pipeline: the medallion tables, a governed copy of a table, or SQL statements.
+
+    The exit codes are those of `python -m lakegate.spark`.
+
+    Example: lakegate pipeline run --config pipeline.json
+    """
+    sys.exit(_run(arguments or ("--help",)))
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Run the pipeline, and return its exit code. A missing PySpark or Java ends the command with the remedy."""
+    from gateway.settings import java_home, search_path, tool_environment
+    from lakegate.local import jdk
+    from lakegate.local.errors import StackError
+
+    if find_spec("pyspark") is None:
+        raise Failure("the pipeline needs PySpark: pip install 'pyspark==4.1.4'", ExitCode.FAILED)
+    changes = {}
+    if not _HELP_OPTIONS & set(arguments):
+        with ends_on(StackError):
+            changes["JAVA_HOME"] = str(jdk.find(java_home(), search_path()))
+    # A process of its own, as for a scheduler: Spark reads JAVA_HOME from the environment.
+    command = [sys.executable, "-m", "lakegate.spark", *arguments]
+    return subprocess.run(command, env=tool_environment(**changes), check=False).returncode

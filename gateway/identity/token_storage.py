@@ -84,7 +84,7 @@ class Keyring(Protocol):
 
 
 class StoredLogin:
-    """The stored tokens of one login: of one client at one provider.
+    """The stored tokens of one login: of one client at one provider, in one profile if there is one.
 
     If the keyring rejects the tokens, they are written to the file, and `warn` is called with a message. A keyring
     rejects them if it is locked or if they are too long. The keyring of Windows holds 1,280 characters. The file exists
@@ -92,10 +92,18 @@ class StoredLogin:
     """
 
     def __init__(
-        self, issuer: str, client_id: str, directory: Path, *, keyring: Keyring | None, warn: Callable[[str], None]
+        self,
+        issuer: str,
+        client_id: str,
+        directory: Path,
+        *,
+        profile: str | None = None,
+        keyring: Keyring | None,
+        warn: Callable[[str], None],
     ) -> None:
         """Set the `directory` of the file and its lock. It is created when it is first needed, for this user only."""
-        name = hashlib.sha256(f"{issuer}\n{client_id}".encode()).hexdigest()[:32]
+        of_profile = "" if profile is None else f"\n{profile}"
+        name = hashlib.sha256(f"{issuer}\n{client_id}{of_profile}".encode()).hexdigest()[:32]
         self._file = FileTokenStore(directory / name)
         self._keyring = None if keyring is None else KeyringTokenStore(keyring, name)
         self._lock = directory / f"{name}.lock"

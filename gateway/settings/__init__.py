@@ -67,6 +67,8 @@ class Settings(StoreSettings, frozen=True, kw_only=True):
 
     base_uri: str | None = None
     """Address that clients use, without `/catalog`. If it is not set, the gateway sends clients no address."""
+    profile: str | None = None
+    """Profile of the gateway for commands (`lakegate profile`). Default: that of `lakegate profile use`."""
     bind_ip: str = "127.0.0.1"
     """Address to listen on."""
     listen_port: Port = 8181

@@ -8,6 +8,7 @@ import json
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
+from gateway.cli.exit_codes import ExitCode
 from tests.support.stack.exchanging import acting
 from tests.support.stack.world import Person, World, error_triple, unique
 
@@ -59,7 +60,7 @@ def test_registration_gives_no_right_and_needs_an_administrator_of_the_server(wo
     table = world.table(ns)
     subject = unique("engine")
     refused = command(world.carol, world, "register", f"oidc~{subject}", "--name", "engine")
-    assert refused.exit_code == 1
+    assert refused.exit_code == ExitCode.REFUSED
     assert "Forbidden" in refused.output
     assert command(world.admin, world, "register", f"oidc~{subject}", "--name", "engine").exit_code == 0
     assert error_triple(world.person_with(subject).get(table.path))[0] == 404

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from gateway.cli.exit_codes import ExitCode
 from tests.support.stack.columns import give, wide
 from tests.support.stack.world import Table, World
 
@@ -67,5 +68,5 @@ def test_source_is_the_quoted_name_of_the_table(world: World, table: Table, dial
 def test_without_the_right_to_read_assignments_there_is_no_text(world: World, table: Table) -> None:
     world.revoke("manage_grants", world.etl, "table", table.uuid)
     done = view(world, table, "duckdb")
-    assert done.returncode == 1 and "not allowed" in done.stderr
+    assert done.returncode == ExitCode.REFUSED and "not allowed" in done.stderr
     assert "SELECT" not in done.stdout and world.etl.token not in done.stderr

@@ -18,6 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from gateway.cli.exit_codes import ExitCode
 from tests.support.stack.signing_in import PUBLIC_CLIENT, browser, form_with
 from tests.support.stack.world import World
 
@@ -100,7 +101,7 @@ def test_entered_code_logs_the_terminal_in_until_logout(world: World, terminal: 
     assert whoami.json()["id"] == "oidc~alice", "the login must give the user of the provider"
     assert terminal.run("logout")[1] == "You are logged out."
     status, out, err = terminal.run("token")
-    assert (status, out) == (1, "") and "not logged in" in err
+    assert (status, out) == (ExitCode.NOT_SIGNED_IN, "") and "not logged in" in err
 
 
 def test_wrong_password_gives_no_login_and_a_denial_ends_polling(world: World, terminal: Terminal) -> None:
@@ -112,7 +113,7 @@ def test_wrong_password_gives_no_login_and_a_denial_ends_polling(world: World, t
     assert _answer(page, code, "deny").status_code == 200
     out, err = process.communicate(timeout=_SECONDS)
     assert process.returncode == 1 and "denied at the provider" in err, (out, err)
-    assert terminal.run("token")[0] == 1
+    assert terminal.run("token")[0] == ExitCode.NOT_SIGNED_IN
 
 
 def test_service_client_can_neither_approve_nor_begin_a_device_login(world: World) -> None:

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import login
+from gateway.cli.exit_codes import ExitCode
 from gateway.identity.oauth_client import Tokens
 from gateway.identity.token_storage import StoredLogin, file_lock
 from tests.support.at_a_terminal import Rotating, Terminal, rotating_provider
@@ -60,7 +61,7 @@ def test_logout_during_a_renewal_ends_the_login(provider: Rotating, tmp_path: Pa
     assert terminal.run("logout")[0][:2] == (0, "You are logged out.")
     assert renewing.communicate(timeout=200)[0].strip() == "access-1"
     ((status, out, err),) = terminal.run("token")
-    assert (status, out) == (1, "") and "not logged in" in err
+    assert (status, out) == (ExitCode.NOT_SIGNED_IN, "") and "not logged in" in err
 
 
 def test_a_valid_token_is_printed_while_another_command_holds_the_lock(provider: Rotating, tmp_path: Path) -> None:
