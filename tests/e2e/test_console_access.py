@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.engines.browser import Browser, Missing, browsing
 from tests.support.engines.console import faults, go, open_as
+from tests.support.stack.lifecycle import soft_world
 from tests.support.stack.world import Table, World
 
 pytestmark = [
@@ -105,4 +106,88 @@ def test_who_can_shows_the_reason_of_each_principal_and_leads_to_the_explanation
     go(browser, _page(world, seen, "access") + "&view=inherited")
     browser.find("lg-long-list [role=row]", "oidc~alice")
     assert stranger.id not in browser.text(browser.find("lg-long-list"))
+    assert faults(browser) == []
+
+
+def test_request_is_approved_in_part_by_another_principal_and_ended(
+    world: World, browser: Browser, seen: Table
+) -> None:
+    stranger = world.stranger()
+    world.grant("describe", stranger, "table", seen.uuid)
+    open_as(browser, stranger, "#/requests?tab=new")
+    browser.type("[name=object]", f"table/{world.ready.warehouse}/{seen.namespace}.{seen.name}")
+    browser.click("button", "Choose privileges")
+    browser.click("dialog [name='privilege:select']")
+    browser.click("dialog [name='privilege:modify']")
+    browser.type("dialog [name=reason]", "quarterly report")
+    browser.click("dialog button", "See what it would open")
+    browser.find("dialog", "Opens this object only.")
+    browser.click("dialog button", "Send the request")
+    browser.find("lg-page-requests .badge", "pending")
+    (made,) = stranger.get("/management/v1/access/requests?mine=true").json()["access-requests"]
+    open_as(browser, world.admin, "#/requests?tab=inbox")
+    browser.click(f"a[href='#/requests/{made['id']}']")
+    browser.click("lg-page-requests button", "Approve")
+    browser.click("dialog [name='privilege:modify']")
+    browser.click("dialog button", "One day")
+    browser.type("dialog [name=comment]", "read only")
+    browser.click("dialog button", "Approve")
+    browser.find("[role=status]", "The request was approved")
+    (given,) = [each for each in _grants(world, seen) if each["privilege"] == "select"]
+    assert given["principal"] == {"user": stranger.id}
+    assert datetime.fromisoformat(given["expires-at"]) - datetime.now(UTC) <= timedelta(days=1)
+    open_as(browser, stranger, f"#/requests/{made['id']}")
+    browser.find("dd", "read only")
+    browser.click("lg-page-requests button", "End access")
+    browser.click("dialog button", "End access")
+    browser.find("[role=status]", "The access has ended")
+    assert "select" not in {each["privilege"] for each in _grants(world, seen)}
+    assert faults(browser) == []
+
+
+def test_dropped_table_is_restored_and_protected(world: World, browser: Browser) -> None:
+    soft = soft_world(world)
+    seen = soft.table(soft.namespace())
+    assert world.admin.delete(seen.path).status_code == 204
+    open_as(browser, world.admin, f"#/warehouse/{soft.warehouse}?tab=deleted")
+    browser.find("lg-long-list [role=row]", f"{seen.namespace}.{seen.name}")
+    browser.click(f"button[aria-label='Undrop {seen.name}']")
+    browser.click("dialog button", "Undrop")
+    browser.find("[role=status]", "was restored")
+    assert world.admin.get(seen.path).status_code == 200
+    go(browser, f"#/namespace/{soft.warehouse}/{seen.namespace}?tab=access")
+    browser.click("summary", "Protection against drops")
+    browser.click("#protect", "Protect")
+    browser.find("lg-protection [role=status]", "A drop is refused")
+    protection = f"/management/v1/warehouse/{soft.warehouse}/namespace/{soft.namespace_id(seen.namespace)}/protection"
+    assert world.admin.get(protection).json()["protected"] is True
+    browser.click("#protect", "Remove the protection")
+    browser.find("lg-protection [role=status]", "can drop it")
+    assert world.admin.get(protection).json()["protected"] is False
+    assert faults(browser) == []
+
+
+def test_activation_of_break_glass_is_confirmed_by_another_principal_and_ended(
+    world: World, browser: Browser, seen: Table
+) -> None:
+    stranger = world.stranger()
+    world.grant("break_glass", stranger, "namespace", world.namespace_id(seen.namespace))
+    open_as(browser, stranger, "#/break-glass")
+    browser.click("button", "Activate")
+    browser.type("dialog [name=object]", f"table/{world.warehouse}/{seen.namespace}.{seen.name}")
+    browser.click("dialog [name='privilege:select']")
+    browser.click("dialog [name=second]")
+    browser.type("dialog [name=reason]", "the load fails")
+    browser.click("dialog button", "Activate")
+    browser.find("[role=status]", "Another person must confirm")
+    open_as(browser, world.admin, "#/break-glass?status=pending")
+    browser.click("lg-page-break-glass button.small", "Confirm")
+    browser.click("dialog button", "Confirm")
+    browser.find("[role=status]", "was confirmed")
+    assert stranger.get(f"{seen.path}/credentials").status_code == 200
+    go(browser, "#/break-glass?status=active")
+    browser.click("lg-page-break-glass button.small", "End")
+    browser.click("dialog button", "End")
+    browser.find("[role=status]", "The activation has ended")
+    assert stranger.get(f"{seen.path}/credentials").status_code in (403, 404)
     assert faults(browser) == []

@@ -9,6 +9,7 @@ import { Page } from "../core/page.js";
 import { accessTabs } from "../parts/access.js";
 import { asCode, heading } from "../parts/heading.js";
 import { badge } from "../parts/small.js";
+import { stewardTabs } from "../parts/stewardship.js";
 import { tabs } from "../parts/tabs.js";
 import "../parts/explain-form.js";
 import "../parts/long-list.js";
@@ -28,6 +29,7 @@ export default class WarehousePage extends Page {
       ${tabs({
         content: { label: "Namespaces", draw: () => this.content(namespaces) },
         ...accessTabs(on),
+        ...stewardTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
       ${asCode(() => applyFile(on))}`;

@@ -12,12 +12,15 @@ import { address, current, setState } from "../core/router.js";
 import { inProject, openGrant, openRevoke, privilegesOf } from "./grant-dialog.js";
 import { problem } from "./problem.js";
 import { badge, identityOf, principal, when } from "./small.js";
+import { openRequest, requestable } from "./request-dialog.js";
 import "./long-list.js";
+import "./stewardship.js";
 import "./who-can.js";
 
 /** @typedef {import("../core/objects.js").Thing} Thing */
 
 const VIEWS = { direct: "Direct", inherited: "Inherited", matrix: "Matrix", history: "Former" };
+const PROTECTED = new Set(["warehouse", "namespace"]);
 const MATRIX_ROWS = 2000;
 const FILE_ROWS = 100_000;
 
@@ -126,6 +129,12 @@ class Access extends LitElement {
     }
   }
 
+  async request() {
+    if (await openRequest(requestable(this.object), nameOf(this.object))) {
+      this.notice = "The request was sent. It is in the list “Requests”.";
+    }
+  }
+
   /** @param {any} row */
   async revoke(row) {
     if (await openRevoke(this.object, row, row.name)) {
@@ -215,6 +224,7 @@ class Access extends LitElement {
       </nav>
       <div class="question">
         <button type="button" class="primary" id="grant" ?disabled=${!any} title=${any ? "" : "You may grant nothing here: ask a principal that manages grants."} @click=${this.grant}>Grant …</button>
+        ${this.object.type === "server" ? nothing : html`<button type="button" @click=${this.request}>Request access …</button>`}
         <button type="button" @click=${() => this.attempt(() => this.save())}>Download CSV</button>
         ${this.view === "inherited"
           ? nothing
@@ -224,7 +234,8 @@ class Access extends LitElement {
             </form>`}
       </div>
       <p role="status">${this.notice}</p>
-      ${this.failure === null ? this.body() : problem(this.failure)}`;
+      ${this.failure === null ? this.body() : problem(this.failure)}
+      ${PROTECTED.has(this.object.type) ? html`<lg-protection .on=${this.on}></lg-protection>` : nothing}`;
   }
 }
 
