@@ -190,7 +190,7 @@ lock: ## Update the lock files of the dependencies (needs uv)
 	$(COMPILE) --upgrade tests/locks/mutants.in -o tests/locks/mutants.lock
 	$(COMPILE) --upgrade requirements/sbom.in -o requirements/sbom.lock
 
-sbom: ## Write dist/sbom.cdx.json, the list of the components of the serving image (CycloneDX), and validate it
+sbom: setup ## Write dist/sbom.cdx.json, the list of the components of the serving image (CycloneDX), and validate it
 	rm -rf build/sbom && mkdir -p build/sbom dist
 	$(PYTHON) -m venv build/sbom/image && $(PYTHON) -m venv build/sbom/backend && $(PYTHON) -m venv build/sbom/tool
 	build/sbom/image/bin/pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements/serve.lock
@@ -201,6 +201,7 @@ sbom: ## Write dist/sbom.cdx.json, the list of the components of the serving ima
 	build/sbom/image/bin/pip uninstall --quiet --yes pip setuptools
 	build/sbom/tool/bin/cyclonedx-py environment build/sbom/image/bin/python --pyproject pyproject.toml --output-reproducible \
 	  --output-format JSON --output-file dist/sbom.cdx.json --validate
+	$(BIN)/python -m tests.console.sbom dist/sbom.cdx.json
 	rm -rf build/sbom
 
 wheel: setup ## Build the source archive and the wheel in dist/

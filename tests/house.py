@@ -19,6 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.console.sizes import first_load, own_lines
+
 ROOT = Path(__file__).parent.parent
 RECORDS = ROOT / ".lakegate" / "tests"
 BEGIN, END = "<!-- house: begin -->", "<!-- house: end -->"
@@ -222,6 +224,10 @@ def tables(root: Path = ROOT, records: Path = RECORDS) -> str:
     for name, touched in examples(root).items():
         most_new, most_changed = EXAMPLES[name]
         lines.append(f"| {name} | {len(touched.new)} | {most_new} | {len(touched.changed)} | {most_changed} |")
+    lines += [
+        "",
+        f"The console has {sum(own_lines().values()):,} lines, and its first page loads {first_load() / 1000:.0f} kB.",
+    ]
     if passed := frames(records):
         way = ", ".join(f"`{each}`" for each in passed)
         lines += ["", f"A load passes {len(passed)} functions from the socket to PostgreSQL: {way}."]

@@ -3,27 +3,25 @@
 
 from __future__ import annotations
 
-import gzip
 import html
 import json
 import re
 from base64 import b64encode
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.features.server import console_files
-from gateway.features.server.console_files import FILES, LIBRARIES, VENDOR
+from gateway.features.server.console_files import FILES, LIBRARIES
 from gateway.identity.sign_in import SignIn
+from tests.console.sbom import with_libraries
+from tests.console.sizes import FILE_LINES, FIRST_LOAD, OWN_LINES, first_load, imported, own_files, own_lines
 from tests.console.vendor import SUMS, digests
 from tests.support.door.app import Running, running
 
-#: Bytes of the compressed modules that the first page loads, and lines and files of our own, at most.
-FIRST_LOAD, OWN_LINES, FILE_LINES = 200_000, 10_000, 400
 PROVIDER = SignIn(
     issuer='https://id.example/"><script>alert(1)</script>',
     client_id="the-client",
@@ -45,32 +43,6 @@ def _page_data(page: str) -> dict[str, Any]:
     assert found is not None
     page_data: dict[str, Any] = json.loads(html.unescape(found[1]))
     return page_data
-
-
-def _own() -> Iterator[Path]:
-    """Yield the modules and styles of the console, without its libraries."""
-    for each in sorted(FILES.rglob("*")):
-        if each.suffix in (".js", ".css", ".html") and VENDOR not in each.parents:
-            yield each
-
-
-def _imported(module: Path, *, lazily: bool = False) -> set[Path]:
-    """Return the files that a module imports. The ones of `import()` are loaded `lazily`, when their page is opened."""
-    text = module.read_text()
-    pattern = r"""import\("([^"]+)"\)""" if lazily else r"""(?:from\s*|import\s*)["']([^"']+)["']"""
-    libraries = {name: VENDOR / each.folder / file for each in LIBRARIES for name, file in each.imports.items()}
-    found = re.findall(pattern, text)
-    return {libraries.get(name) or (module.parent / name).resolve() for name in found}
-
-
-def _closure(module: Path) -> set[Path]:
-    found, waiting = set[Path](), [module]
-    while waiting:
-        each = waiting.pop()
-        if each not in found:
-            found.add(each)
-            waiting.extend(_imported(each))
-    return found
 
 
 async def test_the_page_has_one_inline_script_the_import_map_and_its_csp_allows_only_that_text() -> None:
@@ -102,7 +74,7 @@ async def test_the_page_has_one_inline_script_the_import_map_and_its_csp_allows_
 
 def test_console_modules_load_nothing_from_elsewhere_and_insert_text_as_text() -> None:
     """A static check of all modules for unsafe storage, unsafe insertion of text, and styles that the CSP blocks."""
-    for each in _own():
+    for each in own_files():
         text = each.read_text()
         # The SVG namespace is a name and not an address.
         assert "://" not in re.sub(
@@ -116,11 +88,9 @@ def test_console_modules_load_nothing_from_elsewhere_and_insert_text_as_text() -
 
 
 def test_each_module_imports_files_that_exist() -> None:
-    for each in _own():
+    for each in own_files():
         if each.suffix == ".js":
-            missing = [
-                file for lazily in (False, True) for file in _imported(each, lazily=lazily) if not file.is_file()
-            ]
+            missing = [file for lazily in (False, True) for file in imported(each, lazily=lazily) if not file.is_file()]
             assert missing == [], each
 
 
@@ -132,14 +102,18 @@ def test_each_vendored_file_equals_the_published_one() -> None:
     assert written.keys() == named and all("LICENSE" in library.files for library in LIBRARIES)
 
 
+def test_vendored_libraries_are_components_of_the_sbom() -> None:
+    document = with_libraries({"bomFormat": "CycloneDX", "components": [{"name": "litestar"}]})
+    assert [each["name"] for each in document["components"]] == ["litestar", *(each.name for each in LIBRARIES)]
+    lit = document["components"][1]
+    assert lit["purl"] == f"pkg:npm/lit@{lit['version']}" and len(lit["hashes"][0]["content"]) == 128
+
+
 def test_the_console_stays_small() -> None:
-    lines = {each.relative_to(FILES).as_posix(): len(each.read_text().splitlines()) for each in _own()}
+    lines = own_lines()
     assert sum(lines.values()) <= OWN_LINES
     assert {name: count for name, count in lines.items() if count > FILE_LINES} == {}
-    first = (
-        _closure(FILES / "main.js") | _closure(FILES / "pages/home.js") | {FILES / "index.html", FILES / "console.css"}
-    )
-    assert sum(len(gzip.compress(each.read_bytes(), 1)) for each in first) <= FIRST_LOAD
+    assert first_load() <= FIRST_LOAD
 
 
 async def test_the_csp_names_the_token_endpoint_and_provider_text_is_escaped() -> None:
@@ -236,7 +210,7 @@ async def test_swagger_without_a_public_client_has_no_sign_in() -> None:
 def test_the_sign_in_stores_tokens_per_tab_and_checks_the_response() -> None:
     script = (FILES / "core/session.js").read_text()
     assert script.count("sessionStorage.setItem") == 2, "the pending sign-in, and the session"
-    assert not any("sessionStorage" in each.read_text() for each in _own() if each.name != "session.js")
+    assert not any("sessionStorage" in each.read_text() for each in own_files() if each.name != "session.js")
     assert 'response_type: "code"' in script and 'code_challenge_method: "S256"' in script
     assert re.search(r"crypto\.getRandomValues\(new Uint8Array\(32\)\)", script)
     for checked in ('given.get("state") !== pending.state', "claims.nonce !== pending.nonce", 'given.get("iss") !=='):
