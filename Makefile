@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 ENVIRONMENT := $(VENV)/.installed-$(firstword $(shell cksum requirements/development.lock))
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --quiet
 
-.PHONY: help setup demo up test test-repository test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check check-console house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long test-worlds mutants
+.PHONY: help setup demo up test test-repository test-unit test-policies test-services test-generated test-servers test-engines test-chaos test-long test-events-faults test-trino test-keycloak test-azurite test-browser test-helm test-observability test-wheel test-pythons check check-console api-examples house docs model policies identity-attacks soak bench bench-peer bench-versions spec-diff lock wheel clean test-lakekeeper-client test-engine chart-policies sbom test-kubernetes policy-agreement-long reference-agreement-long test-worlds mutants
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | while IFS=$$'\t' read -r name what; do \
@@ -55,6 +55,9 @@ check: setup ## Check format, lint, types, import contracts, policies, documenta
 
 check-console: setup ## Check the types of the console's modules with TypeScript: needs Node 20, and is skipped without it
 	@$(BIN)/python -m tests.console.check
+
+api-examples: setup ## Record the examples of the OpenAPI documents from tests; make api-examples FILES=tests/contract/test_tags.py
+	$(BIN)/python -m tests.api_examples $(FILES)
 
 house: setup ## Measure the structure of the code: lines, sizes of modules, files of a change, minutes of the stages
 	@$(BIN)/python -m tests.house

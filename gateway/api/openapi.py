@@ -28,8 +28,10 @@ from gateway.api.openapi_texts import (
     OAUTH_REFUSALS,
     PARAMETERS,
     REFUSALS,
+    Recorded,
     answer_headers,
     example_of,
+    recorded_examples,
     refusal_example,
     scim_refusal_example,
 )
@@ -79,11 +81,13 @@ def openapi_document(select: Callable[[type[HttpOperation]], bool] = lambda oper
     ]
     schemas, components = plain_descriptions(msgspec.json.schema_components(types, ref_template=_REF))
     schema_of = dict(zip(map(repr, types), schemas, strict=True))
+    examples = recorded_examples()
     paths: dict[str, dict[str, Any]] = {}
     for operations, reads, answer in described:
         method = operations[0].endpoint.split(" ", 1)[0].lower()
         for path in operations[0].paths():
-            described_at = _operation(operations, path, reads, answer, schema_of)
+            recorded = examples.get(operations[0].__name__, Recorded())
+            described_at = _operation(operations, path, reads, answer, schema_of, recorded)
             paths.setdefault(path, {})[method] = (
                 described_at if path not in operations[0].also_at else _older(described_at, path)
             )
@@ -109,7 +113,12 @@ def is_catalog(operation: type[HttpOperation]) -> bool:
 
 
 def _operation(
-    operations: list[type[HttpOperation]], path: str, reads: Inputs, answer: Answer, schema_of: Mapping[str, Any]
+    operations: list[type[HttpOperation]],
+    path: str,
+    reads: Inputs,
+    answer: Answer,
+    schema_of: Mapping[str, Any],
+    recorded: Recorded,
 ) -> dict[str, Any]:
     first = operations[0]
     summary, _, rest = (inspect.getdoc(first) or "").partition("\n")
@@ -119,11 +128,12 @@ def _operation(
         "description": _description(operations, rest.strip()),
         "tags": [tag_of(path)],
         "parameters": [*_path_parameters(path), *_query_parameters(reads), *_header_parameters(first, reads)],
-        "responses": _responses(operations, reads, answer, schema_of),
+        "responses": _responses(operations, reads, answer, schema_of, recorded),
     }
     for sent, media_type in ((reads.body, _media_type(first)), (reads.form, FORM)):
         if sent is not None:
-            content = {"schema": schema_of[repr(sent)], "example": example_of(sent)}
+            shown = example_of(sent) if recorded.request is msgspec.UNSET else recorded.request
+            content = {"schema": schema_of[repr(sent)], "example": shown}
             described["requestBody"] = {"required": True, "content": {media_type: content}}
     if any(operation.is_public() for operation in operations):
         described["security"] = []
@@ -175,14 +185,19 @@ def _parameter(name: str, place: str, schema: dict[str, Any], *, required: bool 
 
 
 def _responses(
-    operations: list[type[HttpOperation]], reads: Inputs, answer: Answer, schema_of: Mapping[str, Any]
+    operations: list[type[HttpOperation]],
+    reads: Inputs,
+    answer: Answer,
+    schema_of: Mapping[str, Any],
+    recorded: Recorded,
 ) -> dict[str, Any]:
     first = operations[0]
     tagged = _IF_NONE_MATCH in reads.headers
     success: dict[str, Any] = {"description": "Done.", "headers": answer_headers("200", tagged=tagged)}
     if answer.body is not None and not first.endpoint.startswith("HEAD "):
         media_type = "text/html" if answer.body is str else _media_type(first)
-        success["content"] = {media_type: {"schema": schema_of[repr(answer.body)]}}
+        shown = {} if recorded.response is msgspec.UNSET else {"example": recorded.response}
+        success["content"] = {media_type: {"schema": schema_of[repr(answer.body)], **shown}}
     elif answer.is_file and not first.is_public():
         # The files that need a token are the bundles of policies.
         success["content"] = {"application/gzip": {"schema": {"type": "string", "format": "binary"}}}

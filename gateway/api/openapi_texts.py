@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Texts of the OpenAPI document: descriptions of headers, parameters and statuses, and examples of errors.
 
-Examples of request bodies are generated from their types, so that every body has one and none is outdated. A test
-decodes every example as the gateway decodes a request.
+`openapi_examples.json` has requests and answers of a real server by operation. `make api-examples` records them, and
+replaces ids, times and secrets. Examples of other request bodies are generated from their types. A test decodes every
+example as the gateway decodes a request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -161,6 +163,21 @@ def scim_refusal_example(status: str) -> dict[str, Any]:
     """Return an example of a SCIM error body for this status."""
     code = "500" if status == "5XX" else status
     return {"schemas": [ERROR], "status": code, "detail": REFUSALS[status][2]}
+
+
+EXAMPLES: Final = Path(__file__).with_name("openapi_examples.json")
+
+
+class Recorded(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The bodies of a request and of its answer; unset if there is none, or none was recorded."""
+
+    request: Any = msgspec.UNSET
+    response: Any = msgspec.UNSET
+
+
+def recorded_examples() -> dict[str, Recorded]:
+    """Return the recorded examples by the name of the operation that names the endpoint."""
+    return msgspec.json.decode(EXAMPLES.read_bytes(), type=dict[str, Recorded])
 
 
 _ID: Final = "01a1fe72-4e99-725d-80d8-8afc12f93d6e"

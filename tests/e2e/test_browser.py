@@ -187,6 +187,7 @@ def test_swagger_draws_all_tags_of_the_management_api_folded_and_filters_operati
     browser.click(".opblock-tag")
     browser.click(".opblock-summary-control")
     browser.find(".opblock-description", "Rights")
+    browser.find(".body-param__example", "targets")
     picture("swagger-operation")
     assert browser.url.endswith("#/deleted-tabulars/UndropTabulars"), "each operation must have an address"
     assert _stopped(browser) == []

@@ -56,6 +56,17 @@ const opsFilter = (groups, text) => {
     .map((group, tag) => tag.includes(phrase) ? group : group.update("operations", matching))
     .filter((group) => group.get("operations").size > 0);
 };
+const resolvesParts = {
+  afterLoad() {
+    const resolve = this.fn.resolveSubtree;
+    this.fn.resolveSubtree = async (whole, path, options) => {
+      const [kind, name] = path;
+      return kind === "paths"
+        ? resolve({ ...whole, paths: { [name]: whole.paths[name] } }, path, options)
+        : { spec: whole[kind]?.[name], errors: [] };
+    };
+  }
+};
 const page = SwaggerUIBundle({
   urls: [
     { name: "Iceberg REST catalog", url: "/api-docs/catalog/v1/openapi.json" },
@@ -69,7 +80,7 @@ const page = SwaggerUIBundle({
   docExpansion: "none",
   defaultModelsExpandDepth: -1,
   filter: true,
-  plugins: [() => ({ fn: { opsFilter } })],
+  plugins: [() => ({ fn: { opsFilter } }), () => resolvesParts],
   persistAuthorization: false,
   oauth2RedirectUrl: window.location.origin + "/swagger-ui/oauth2-redirect.html"
 });

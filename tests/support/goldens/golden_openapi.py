@@ -58,6 +58,11 @@ def contract(document: Mapping[str, Any]) -> str:
     return _lines({**compact, "shared": shared.by_kind}, 0) + "\n"
 
 
+def as_lines(node: Any) -> str:
+    """Return JSON with sorted keys, in which what fits into a line is on one."""
+    return _lines(node, 0) + "\n"
+
+
 def texts(documents: Iterable[Mapping[str, Any]]) -> str:
     """Return the texts of all documents as JSON, by their place.
 
@@ -94,13 +99,14 @@ class _Shared:
             if status[0] in "45":
                 refusals.append(self._named("refusals", status, compact))
             else:
-                responses[status] = compact
+                responses[status] = _without_example(compact)
         parts = {
             "parameters": {position: sorted(names) for position, names in parameters.items()},
             "responses": responses,
             "refusals": sorted(refusals),
         }
-        return {**operation, **parts}
+        body = {"requestBody": _without_example(operation["requestBody"])} if "requestBody" in operation else {}
+        return {**operation, **parts, **body}
 
     def _named(self, kind: str, name: str, part: Any) -> str:
         """Return the name of `part` among the shared ones: `name`, with a number from the second variant on."""
@@ -110,6 +116,15 @@ class _Shared:
             variant += 1
             numbered = f"{name} ({variant})"
         return numbered
+
+
+def _without_example(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a body without its example, which is in `openapi_examples.json`."""
+    content = {
+        media: {key: value for key, value in each.items() if key != "example"}
+        for media, each in body.get("content", {}).items()
+    }
+    return {**body, **({"content": content} if content else {})}
 
 
 def _without_texts(node: Any, key: str = "", *, keep_position: bool = False) -> Any:
