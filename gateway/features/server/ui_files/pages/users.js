@@ -84,7 +84,7 @@ export default class UsersPage extends Page {
       ${tabs({
         people: { label: "People", draw: () => this.list("People", people) },
         machines: { label: "Machine identities", draw: () => this.list("Machine identities", machines) },
-      })}
+      }, ["name"])}
       ${asCode()}`;
   }
 

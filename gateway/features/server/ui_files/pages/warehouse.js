@@ -11,28 +11,44 @@ import { asCode, heading } from "../parts/heading.js";
 import { badge } from "../parts/small.js";
 import { stewardTabs } from "../parts/stewardship.js";
 import { tabs } from "../parts/tabs.js";
+import { warehouseSources, warehouseTabs } from "../parts/warehouse-tabs.js";
 import "../parts/explain-form.js";
 import "../parts/long-list.js";
 
 export default class WarehousePage extends Page {
+  static properties = { ...Page.properties, notice: { state: true } };
+
+  constructor() {
+    super();
+    this.notice = "";
+  }
+
   /** @param {import("../core/router.js").Route} route */
   async load({ parts, query }) {
     const on = await warehouseNamed(parts[0] ?? "", query.project);
     const [actions, namespaces] = await Promise.all([actionsOn(on), on.row.status === "active" ? namespacesIn(on) : []]);
-    return { on, actions, namespaces };
+    return { on, actions, namespaces, sources: warehouseSources(on) };
   }
 
   /** @param {any} data */
-  body({ on, namespaces }) {
+  body({ on, actions, namespaces, sources }) {
     const { status } = on.row;
     return html`${heading(on, { badges: badge(status, status === "active" ? "good" : "warn") })}
+      <p role="status">${this.notice}</p>
       ${tabs({
         content: { label: "Namespaces", draw: () => this.content(namespaces) },
         ...accessTabs(on),
         ...stewardTabs(on),
+        ...warehouseTabs(on, actions, sources, (notice) => this.changed(notice)),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}
       ${asCode(() => applyFile(on))}`;
+  }
+
+  /** Read the warehouse again after a change. @param {string} notice */
+  changed(notice) {
+    this.notice = notice;
+    void this.reload();
   }
 
   /** @param {any[]} namespaces */

@@ -31,6 +31,7 @@ function actionsByObject(rows) {
 export function comparison({ one, other, rows, more }, names) {
   const [first, second] = rows.map(actionsByObject);
   const keys = [...new Set([...first.keys(), ...second.keys()])];
+  /** @type {Set<string>} */
   const none = new Set();
   return html`<table>
       <caption>Rights of ${one} and ${other}</caption>
@@ -39,10 +40,12 @@ export function comparison({ one, other, rows, more }, names) {
         ${keys.map((key) => {
           const left = first.get(key)?.actions ?? none;
           const right = second.get(key)?.actions ?? none;
-          const list = (/** @type {Set<unknown>} */ some) => [...some].join(", ") || html`<span class="quiet">—</span>`;
+          const list = (/** @type {string[]} */ some) => some.join(", ") || html`<span class="quiet">—</span>`;
+          const onlyLeft = [...left].filter((each) => !right.has(each));
+          const onlyRight = [...right].filter((each) => !left.has(each));
           return html`<tr>
-            <th scope="row">${resourceLink((first.get(key) ?? second.get(key))?.resource, names)} ${left.symmetricDifference(right).size === 0 ? badge("the same", "good") : nothing}</th>
-            <td>${list(left.difference(right))}</td><td>${list(left.intersection(right))}</td><td>${list(right.difference(left))}</td>
+            <th scope="row">${resourceLink((first.get(key) ?? second.get(key))?.resource, names)} ${onlyLeft.length + onlyRight.length === 0 ? badge("the same", "good") : nothing}</th>
+            <td>${list(onlyLeft)}</td><td>${list([...left].filter((each) => right.has(each)))}</td><td>${list(onlyRight)}</td>
           </tr>`;
         })}
       </tbody>

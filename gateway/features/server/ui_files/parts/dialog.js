@@ -72,7 +72,7 @@ export function openDialog({ title, body, action, danger = false, submit }) {
  * @param {{title: string, name: string, consequence: unknown, action: string, submit: () => Promise<unknown>}} options
  */
 export function confirmDestruction({ title, name, consequence, action, submit }) {
-  const pattern = name.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+  const pattern = name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
   return openDialog({
     title,
     danger: true,

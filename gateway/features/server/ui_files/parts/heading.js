@@ -26,6 +26,14 @@ function breadcrumbs(on) {
   return html`<nav aria-label="Breadcrumbs" class="breadcrumbs"><a href="#/">Home</a>${steps.map((step) => html` <span aria-hidden="true">›</span> ${step}`)}</nav>`;
 }
 
+/** Members of bodies that no page may show. */
+const SECRETS = new Set(["secret-access-key", "client-secret", "key", "token"]);
+
+/** @param {string} name @param {unknown} value */
+function withoutSecret(name, value) {
+  return SECRETS.has(name) ? "…" : value;
+}
+
 /** Return a request as a command. @param {{method: string, path: string, project?: string, body?: unknown}} request */
 function curlOf({ method, path, project, body }) {
   const quoted = (/** @type {string} */ text) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -37,7 +45,7 @@ function curlOf({ method, path, project, body }) {
     lines.push(`-H ${quoted("x-project-id: " + project)}`);
   }
   if (body !== undefined) {
-    lines.push(`-H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body))}`);
+    lines.push(`-H 'Content-Type: application/json' -d ${quoted(JSON.stringify(body, withoutSecret))}`);
   }
   lines.push(quoted(origin + path));
   return lines.join(" \\\n  ");

@@ -6,18 +6,19 @@ import { html } from "lit";
 import { address, current } from "../core/router.js";
 
 /**
- * Draw the tabs of a page and the content of the selected one.
+ * Draw the tabs of a page and the content of the selected one. Links keep the project and the states in `keep`.
  * @param {Record<string, {label: string, draw: () => unknown}>} tabs by the value in the address; the first is the default
+ * @param {string[]} [keep]
  */
-export function tabs(tabs) {
+export function tabs(tabs, keep = []) {
   const { kind, parts, query } = current();
   const names = Object.keys(tabs);
   const selected = names.includes(query.tab) ? query.tab : names[0];
-  const project = query.project;
+  const kept = Object.fromEntries(["project", ...keep].map((name) => [name, query[name]]));
   return html`<nav class="tabs" aria-label="Parts of this page">
       ${names.map(
         (name, at) =>
-          html`<a href=${address(kind, parts, { project, tab: at === 0 ? undefined : name })} aria-current=${name === selected ? "page" : "false"}
+          html`<a href=${address(kind, parts, { ...kept, tab: at === 0 ? undefined : name })} aria-current=${name === selected ? "page" : "false"}
             >${tabs[name].label}</a
           >`,
       )}
