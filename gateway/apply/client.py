@@ -92,7 +92,7 @@ def error_id(error: Mapping[str, Any]) -> str | None:
 
 
 class Api:
-    """Sends the requests of one caller. `transport` replaces the network in tests."""
+    """Sends the requests of one caller. Each may take `seconds`. `transport` replaces the network in tests."""
 
     def __init__(
         self,
@@ -100,6 +100,7 @@ class Api:
         token: str,
         *,
         tls: ssl.SSLContext | bool = True,
+        seconds: float | None = None,
         transport: httpx2.BaseTransport | None = None,
     ) -> None:
         import httpx2
@@ -109,7 +110,7 @@ class Api:
         self._http = httpx2.Client(
             base_url=base.rstrip("/"),
             headers={"Authorization": f"Bearer {token}"},
-            timeout=_SECONDS,
+            timeout=seconds or _SECONDS,
             verify=tls,
             transport=transport,
         )

@@ -286,8 +286,13 @@ class Finder:
 
 
 def object_of(finder: Finder, address: Address) -> dict[str, dict[str, str]]:
-    """Return an object in the form of questions, such as `{"table": {"warehouse-id": …, "table-id": …}}`."""
+    """Return an object in the form of questions, such as `{"table": {"warehouse-id": …, "table-id": …}}`.
+
+    Raises InvalidReference for kinds that have no questions.
+    """
     located, kind = finder.session.located, address.kind
+    if kind in (Kind.COLUMN, Kind.USER, Kind.MAPPING_TABLE):
+        raise InvalidReference(f"a {kind} has no actions of its own. Ask about its table, the server or the project.")
     if kind is Kind.SERVER:
         return {"server": {}}
     if kind is Kind.PROJECT:

@@ -12,6 +12,7 @@ import click
 
 from gateway.cli.catalog_client import ReferenceType, finder_of
 from gateway.cli.management import Command, Management, line, with_api
+from gateway.cli.output import print_lines
 
 _WHO_CAN = "/access/who-can"
 _WHAT_CAN = "/access/what-can"
@@ -97,8 +98,13 @@ def who_can(action: str, expand: UUID | None, moment: str | None, as_json: bool,
     body: dict[str, Any] = {"action": action, "object": object}
     body |= {} if expand is None else {"expand": str(expand)}
     body |= {} if moment is None else {"at": moment}
-    for row in _rows(api, _WHO_CAN, body):
-        click.echo(json.dumps(row) if as_json else line(_principal(row["principal"]), _end(row), _reason(row)))
+    rows = _rows(api, _WHO_CAN, body)
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps(row))
+        return
+    lines = ((_principal(row["principal"]), _end(row), _reason(row)) for row in rows)
+    print_lines(("principal", "end", "reason"), lines)
 
 
 @click.command("what-can")

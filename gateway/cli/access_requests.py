@@ -13,6 +13,7 @@ import click
 
 from gateway.cli.catalog_client import ReferenceType, finder_of
 from gateway.cli.management import Management, as_uuid, line, warehouse_named, with_api
+from gateway.cli.output import print_lines
 
 if TYPE_CHECKING:
     from gateway.apply.references import Reference
@@ -113,9 +114,8 @@ def list_requests(mine: bool, to_decide: bool, status: str | None, api: Manageme
         raise click.UsageError("--to-decide excludes --mine and --status")
     query = {"mine": "false", "status": "pending"} if to_decide else {"mine": "true"} if mine else {}
     query |= {} if status is None else {"status": status}
-    for each in api.pages(_REQUESTS, "access-requests", query):
-        together = (each["bundle"],) if "bundle" in each else ()
-        click.echo(row_line(each, each.get("ends-at", each["expires-at"]), each.get("granted"), *together))
+    rows = api.pages(_REQUESTS, "access-requests", query)
+    print_lines((*ROW_COLUMNS, "together"), (_request_fields(each) for each in rows))
 
 
 @access.command()
@@ -211,11 +211,21 @@ def _tried_line(item: dict[str, Any], privilege: dict[str, Any]) -> str:
     return line(item["object"]["type"], item["name"], *shown)
 
 
-def row_line(row: dict[str, Any], end: str, privileges: list[str] | None = None, *further: str) -> str:
-    """Return a request or an activation as one line, with its end and further fields."""
+#: The fields of `row_fields`.
+ROW_COLUMNS: Final = ("id", "status", "user", "privileges", "type", "name", "end", "reason")
+
+
+def _request_fields(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the fields of a request. Those of a bundle have one more."""
+    together = (row["bundle"],) if "bundle" in row else ()
+    return (*row_fields(row, row.get("ends-at", row["expires-at"]), row.get("granted")), *together)
+
+
+def row_fields(row: dict[str, Any], end: str, privileges: list[str] | None = None) -> tuple[str, ...]:
+    """Return the fields of a request or an activation, with its end."""
     given = ",".join(privileges or row["privileges"])
     user, on = row["principal"]["user"], row["object"]["type"]
-    return line(row["id"], row["status"], user, given, on, row["name"], end, row["reason"], *further)
+    return row["id"], row["status"], user, given, on, row["name"], end, row["reason"]
 
 
 def add_step(group: click.Group, path: str, step: str, done: str, help: str, text: str | None = None) -> None:

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import click
 
-from gateway.cli.access_requests import add_step, in_warehouse, requested_objects, row_line
+from gateway.cli.access_requests import ROW_COLUMNS, add_step, in_warehouse, requested_objects, row_fields
 from gateway.cli.management import Management, line, with_api
+from gateway.cli.output import print_lines
 
 _PATH: Final = "/access/break-glass"
 _STATUSES: Final = ("pending", "active", "ended", "lapsed", "reviewed")
@@ -46,8 +47,8 @@ def list_activations(status: str | None, api: Management) -> None:
 
     The fields are separated by tabs: id, status, user, privileges, object type, name, end, reason.
     """
-    for each in api.pages(_PATH, "activations", {} if status is None else {"status": status}):
-        click.echo(row_line(each, each.get("ended-at", each.get("ends-at", ""))))
+    rows = api.pages(_PATH, "activations", {} if status is None else {"status": status})
+    print_lines(ROW_COLUMNS, (row_fields(each, each.get("ended-at", each.get("ends-at", ""))) for each in rows))
 
 
 add_step(break_glass, _PATH, "confirm", "Confirmed.", "Confirm the activation of another user as the second person.")

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from gateway.apply.references import Finder, Reference
 
 
-def client_of(gateway: str | None, token: str | None) -> Api:
-    """Return a client of the gateway's API for the caller."""
+def client_of(gateway: str | None, token: str | None, seconds: float | None = None) -> Api:
+    """Return a client of the gateway's API for the caller. A request may take `seconds`."""
     from gateway.apply.client import Api
 
     base = gateway_address(gateway)
-    return Api(base, token or current_token(gateway=gateway), tls=tls_for(base))
+    return Api(base, token or current_token(gateway=gateway), tls=tls_for(base), seconds=seconds)
 
 
 @contextmanager
@@ -75,6 +75,28 @@ def finder_of(api: Management) -> Iterator[Finder]:
 
     with exit_on_errors(), client_of(api.gateway, api.given_token) as client:
         yield Finder(client, api.project)
+
+
+def path_of_object(api: Management, reference: Reference, below: str = "") -> str:
+    """Return the path of an object below `/management/v1`, with `/grants` or `/tags` after it. An unknown object ends
+    the command.
+    """
+    from gateway.apply.session import MANAGEMENT
+
+    with finder_of(api) as finder:
+        address, located = finder.find(reference), finder.session.located
+        path = located.tags_path(address) if below == "/tags" else f"{located.path(address)}{below}"
+        return path.removeprefix(MANAGEMENT)
+
+
+def target_of(api: Management, reference: Reference) -> dict[str, str]:
+    """Return an object in the form of bindings of data policies: `type`, `id` and `warehouse-id`."""
+    from gateway.apply.references import object_of
+
+    with finder_of(api) as finder:
+        [(kind, fields)] = object_of(finder, finder.find(reference)).items()
+    further = {name: value for name, value in fields.items() if name == "warehouse-id" and kind != "warehouse"}
+    return {"type": kind, "id": fields.get(f"{kind}-id", ""), **further}
 
 
 def with_finder(command: Command) -> Command:

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import click
 
+from gateway.cli.catalog_client import ReferenceType, path_of_object
 from gateway.cli.management import Management, as_uuid, line, printable, warehouse_named, with_api
 
 _PRIVILEGES = ("inspector", "delegate", "enforcer", "describe", "select", "create", "modify")
@@ -35,7 +36,7 @@ def client() -> None:
     "objects",
     multiple=True,
     metavar="OBJECT",
-    help="Where to grant: warehouse/NAME, warehouse/ID, namespace/WAREHOUSE/ID, table/WAREHOUSE/ID, or project. May be "
+    help="Where to grant: an object by its name, such as warehouse/demo or table/demo/hr.people, or project. May be "
     "repeated.",
 )
 @click.option("--for-user", "users", multiple=True, help="delegate: a user for whom it may act. May be repeated.")
@@ -186,6 +187,4 @@ def _grants_path(api: Management, place: str) -> str:
     warehouse, _, id = name.rpartition("/")
     if kind in ("namespace", "table") and warehouse and (below := as_uuid(id)) is not None:
         return f"/warehouse/{warehouse_named(api, place, warehouse).id}/{kind}/{below}/grants"
-    raise click.UsageError(
-        f"--on {place}: write warehouse/NAME, warehouse/ID, namespace/WAREHOUSE/ID, table/WAREHOUSE/ID or project"
-    )
+    return path_of_object(api, ReferenceType().convert(place, None, None), "/grants")

@@ -10,6 +10,8 @@ from typing import Final
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+#: Seconds that a completion waits for a response.
+_PATIENCE: Final = 3.0
 _SHELLS: Final = ("bash", "zsh", "fish")
 _INSTALL: Final = {
     "bash": 'eval "$(lakegate completion bash)"  # in ~/.bashrc',
@@ -58,7 +60,7 @@ def _names(context: click.Context, text: str) -> Iterator[str]:
     from gateway.cli.noun_declarations import CARDS
 
     given = context.params
-    with client_of(given.get("gateway"), given.get("token")) as api:
+    with client_of(given.get("gateway"), given.get("token"), seconds=_PATIENCE) as api:
         finder = Finder(api, given.get("project"))
         kind, _, rest = text.partition("/")
         card = next(each for each in CARDS.values() if each.kind == kind)

@@ -12,6 +12,7 @@ from uuid import UUID
 import click
 
 from gateway.apply.client import RESTRICTED
+from gateway.cli.catalog_client import ReferenceType, target_of
 from gateway.cli.data_policy_previews import UNKNOWN, preview, view
 from gateway.cli.management import Management, line, printable, with_api
 
@@ -22,7 +23,7 @@ _ON = click.option(
     multiple=True,
     required=True,
     metavar="OBJECT",
-    help="warehouse/ID, namespace/ID, tag/ID, table/WAREHOUSE-ID/ID, generic-table/WAREHOUSE-ID/ID, or "
+    help="An object by its name, such as tag/pii, warehouse/demo or table/demo/hr.people, or by ids; or "
     "name/WAREHOUSE-ID/LEVEL/…/NAME, where * and ? are wildcards. May be repeated.",
 )
 
@@ -66,7 +67,7 @@ def create(
 
 
 @data_policy.command("list")
-@click.option("--table", metavar="WAREHOUSE-ID/ID", help="List the policies of this table instead.")
+@click.option("--table", metavar="WAREHOUSE/NAMESPACE.NAME", help="List the policies of this table instead.")
 @click.option("--user", help="With --table: id of the user whom the effect is about. Default: you.")
 @with_api()
 def list_policies(table: str | None, user: str | None, api: Management) -> None:
@@ -127,7 +128,7 @@ def delete(policy: str, force: bool, api: Management) -> None:
 @with_api()
 def bind(policy: str, objects: tuple[str, ...], dry_run: bool, api: Management) -> None:
     """Bind POLICY to each --on. It applies to all tables there immediately, also to you unless you are exempt."""
-    body, path = _changes("add", objects), f"{policy_path(api, policy)}/bindings"
+    body, path = _changes(api, "add", objects), f"{policy_path(api, policy)}/bindings"
     page: str | None = ""
     restricts: object = None
     while dry_run and page is not None:
@@ -149,7 +150,7 @@ def bind(policy: str, objects: tuple[str, ...], dry_run: bool, api: Management) 
 @with_api()
 def unbind(policy: str, objects: tuple[str, ...], api: Management) -> None:
     """Unbind POLICY from each --on."""
-    api.send("POST", f"{policy_path(api, policy)}/bindings", body=_changes("remove", objects))
+    api.send("POST", f"{policy_path(api, policy)}/bindings", body=_changes(api, "remove", objects))
     click.echo(f"unbound from {', '.join(map(printable, objects))}")
 
 
@@ -256,7 +257,7 @@ def _lines_of_table(api: Management, table: str, user: str | None) -> Iterator[s
     """Yield a line for each policy of a table, with its effect on `user`. If that is None, show the effect on the
     caller.
     """
-    at = _target(f"table/{table}")
+    at = _target(api, f"table/{table}")
     path = f"/warehouse/{at['warehouse-id']}/table/{at['id']}/data-policies"
     query = {} if user is None else {"principalUser": user}
     for each in api.send("GET", path, query=query).json()["data-policies"]:
@@ -270,16 +271,16 @@ def policy_path(api: Management, policy: str) -> str:
     return api.path_of("data-policy", "data-policies", policy)
 
 
-def _changes(change: str, objects: tuple[str, ...]) -> dict[str, Any]:
+def _changes(api: Management, change: str, objects: tuple[str, ...]) -> dict[str, Any]:
     """Return the request body for a change of bindings. `change` is `add` or `remove`."""
     unique = dict.fromkeys(objects)
     return {
-        change: [_target(each) for each in unique if not each.startswith("name/")],
+        change: [_target(api, each) for each in unique if not each.startswith("name/")],
         f"{change}-names": [_name(each) for each in unique if each.startswith("name/")],
     }
 
 
-def _target(text: str) -> dict[str, str]:
+def _target(api: Management, text: str) -> dict[str, str]:
     """Return the object in `--on` in the form of the API."""
     kind, *ids = text.split("/")
     try:
@@ -291,11 +292,7 @@ def _target(text: str) -> dict[str, str]:
             return {"type": kind, "id": id}
         case ("table" | "generic-table", [warehouse, id]):
             return {"type": kind, "id": id, "warehouse-id": warehouse}
-        case _:
-            raise click.UsageError(
-                f"{text}: write warehouse/ID, namespace/ID, tag/ID, table/WAREHOUSE-ID/ID, "
-                "generic-table/WAREHOUSE-ID/ID or name/WAREHOUSE-ID/LEVEL/…/NAME"
-            )
+    return target_of(api, ReferenceType().convert(text, None, None))
 
 
 def _name(text: str) -> dict[str, Any]:

@@ -213,7 +213,9 @@ def error_message(answer: httpx2.Response) -> str:
 
 def _whole_message(answer: httpx2.Response) -> str:
     """Return the message of an error response, the remedy, and the error id."""
-    text = f"{error_message(answer)}{remedy(answer.status_code)}"
+    message = error_message(answer)
+    end = "" if message.endswith(".") else "."
+    text = f"{message}{end}{remedy(answer.status_code)}"
     try:
         id = error_id(answer.json()["error"])
     except (ValueError, KeyError, TypeError, AttributeError):

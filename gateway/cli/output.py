@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from gateway.cli.texts import printable
+from gateway.cli.texts import line, printable
 
 FORMATS: Final = ("table", "json", "yaml", "csv")
 
@@ -56,6 +56,15 @@ def print_rows(form: str, columns: Sequence[str], rows: Iterable[Row], *, empty:
     `empty` is printed to standard error if a table has no rows.
     """
     _PRINTERS[form](columns, iter(rows), empty)
+
+
+def print_lines(columns: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
+    """Print lines with fields that tabs separate, for programs. At a terminal, print a table instead."""
+    if sys.stdout.isatty():
+        print_rows("table", columns, (dict(zip(columns, each, strict=False)) for each in lines))
+        return
+    for each in lines:
+        click.echo(line(*each))
 
 
 def print_object(form: str, found: Row) -> None:
@@ -104,8 +113,8 @@ def _table(columns: Sequence[str], rows: Iterator[Row], empty: str) -> None:
         return _GAP.join(cells).rstrip()
 
     click.echo(_bold(padded(heads)))
-    for line in chain(first, lines):
-        click.echo(padded(line))
+    for each in chain(first, lines):
+        click.echo(padded(each))
 
 
 def _json(columns: Sequence[str], rows: Iterator[Row], empty: str) -> None:

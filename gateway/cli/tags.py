@@ -14,6 +14,7 @@ from uuid import UUID
 
 import click
 
+from gateway.cli.catalog_client import ReferenceType, path_of_object
 from gateway.cli.management import Command, Management, line, printable, with_api
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def _on_an_object(command: Command) -> Command:
         click.option("--view", type=click.UUID, help="Id of a view."),
         click.option("--table", type=click.UUID, help="Id of a table."),
         click.option("--namespace", type=click.UUID, help="Id of a namespace."),
-        click.option("--warehouse", type=click.UUID, required=True, help="Id of the warehouse."),
+        click.option("--warehouse", type=click.UUID, help="Id of the warehouse."),
+        click.option("--on", type=ReferenceType(), help="The object by its name, such as column/demo/hr.people/email."),
     ):
         command = option(command)
     return with_api(project=False)(command)
@@ -91,9 +93,12 @@ def show(id: UUID, api: Management) -> None:
 @click.option("--value", help="The value of the tag on this object.")
 @_on_an_object
 def attach(name: str, value: str | None, api: Management, **at: Any) -> None:
-    """Attach the tag NAME to an object, by default to the warehouse, or change its value there."""
+    """Attach the tag NAME to an object, by default to the warehouse, or change its value there.
+
+    Example: lakegate tags attach pii --on column/demo/hr.people/email
+    """
     body = {} if value is None else {"value": value}
-    api.send("PUT", _tag_path(at, name), body=body)
+    api.send("PUT", _tag_path(api, at, name), body=body)
     click.echo("Attached.")
 
 
@@ -101,8 +106,11 @@ def attach(name: str, value: str | None, api: Management, **at: Any) -> None:
 @click.argument("name")
 @_on_an_object
 def detach(name: str, api: Management, **at: Any) -> None:
-    """Detach the tag NAME from an object, by default from the warehouse."""
-    api.send("DELETE", _tag_path(at, name))
+    """Detach the tag NAME from an object, by default from the warehouse.
+
+    Example: lakegate tags detach pii --on column/demo/hr.people/email
+    """
+    api.send("DELETE", _tag_path(api, at, name))
     click.echo("Detached.")
 
 
@@ -148,8 +156,12 @@ def _lines_by_name(api: Management, warehouse: UUID, table: UUID) -> Iterator[st
         yield line(each["column"], each["tag"], each["because"], sure)
 
 
-def _tag_path(at: Mapping[str, Any], name: str) -> str:
+def _tag_path(api: Management, at: Mapping[str, Any], name: str) -> str:
     """Return the path of a tag on an object. `at` has the values of the options of `_on_an_object`."""
+    if (at["on"] is None) == (at["warehouse"] is None):
+        raise click.UsageError("give either --on or --warehouse")
+    if at["on"] is not None:
+        return f"{path_of_object(api, at['on'], '/tags')}/{quote(name, safe='')}"
     chosen = [kind for kind in ("namespace", "table", "view", "generic_table") if at[kind] is not None]
     if len(chosen) > 1 or (at["column"] is not None and chosen != ["table"]):
         raise click.UsageError(

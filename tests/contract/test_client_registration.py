@@ -71,7 +71,7 @@ def test_mistyped_arguments_change_nothing(world: World) -> None:
     for arguments, text in (
         (("--grant", "delegate", "--on", "warehouse/no-such-warehouse"), "no active warehouse"),
         (("--grant", "delegate"), "give --grant and --on together"),
-        (("--grant", "delegate", "--on", "table/t"), "write warehouse/NAME"),
+        (("--grant", "delegate", "--on", "table/t"), "Write table/WAREHOUSE/NAMESPACE.NAME"),
     ):
         done = command(world.admin, world, "register", identity, "--name", "engine", *arguments)
         assert done.exit_code != 0

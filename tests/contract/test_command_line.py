@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -137,6 +138,30 @@ def test_roles_and_columns_are_principals_and_objects_by_name(world: World, ns: 
     assert [(row["privilege"], row["object"]) for row in listed] == [
         ("select", f"column/{world.warehouse}/{table.uuid}/id")
     ]
+
+
+def test_tags_policies_and_clients_take_the_same_names(world: World, ns: str, warehouse: str, tmp_path: Path) -> None:
+    tag, policy, client, table = unique("pii"), unique("mask"), f"oidc~{unique('engine')}", world.table(ns)
+    on = f"table/{warehouse}/{ns}.{table.name}"
+    done(world, "tags", "create", tag, "--on", "column")
+    done(world, "tags", "attach", tag, "--on", f"column/{warehouse}/{ns}.{table.name}/id")
+    path = f"/management/v1/warehouse/{world.warehouse}/table/{table.uuid}/column/id/tags"
+    assert tag in world.admin.get(path).text
+    done(world, "tags", "detach", tag, "--on", f"column/{warehouse}/{ns}.{table.name}/id")
+    assert tag not in world.admin.get(path).text
+    definition = tmp_path / "mask.json"
+    definition.write_text('{"kind": "mask", "action": "replace-with-null"}')
+    done(world, "data-policies", "create", policy, str(definition))
+    done(world, "data-policies", "bind", policy, "--on", f"tag/{tag}")
+    id = json.loads(done(world, "tags", "show", tag, "--json"))["id"]
+    assert id in done(world, "data-policy", "show", policy)
+    done(world, "data-policies", "unbind", policy, "--on", f"tag/{tag}")
+    assert id not in done(world, "data-policy", "show", policy)
+    done(world, "client", "register", client, "--name", "e", "--grant", "describe", "--on", on)
+    listed = rows(world, "grants", "list", on)
+    assert ("describe", f"user/{client}") in {(row["privilege"], row["principal"]) for row in listed}
+    both = run(world, "tags", "attach", tag, "--on", on, "--warehouse", world.warehouse)
+    assert both.exit_code == ExitCode.USAGE
 
 
 def test_absent_and_invisible_objects_have_the_same_message(world: World, ns: str, warehouse: str) -> None:

@@ -142,6 +142,7 @@ def test_a_wrong_name_names_the_object_and_what_to_check(world: World, warehouse
         (("tables", "show", "people"), "table/WAREHOUSE/NAMESPACE.NAME"),
         (("grant", "select", "people", "--to", "role/a"), "such as table/demo/hr.people"),
         (("grant", "select", "server", "--to", "table/demo/a.b"), "is no principal"),
+        (("can", "read_data", "user/oidc~bob"), "has no actions of its own"),
         (("tables", "create", "demo/hr.t", "--column", "id"), "NAME:TYPE"),
         (("grant", "select", "server", "--to", "user/a~b", "--for", "soon"), "Write 2d, 8h"),
         (("whoami", "--profile", "nowhere"), "there is no profile 'nowhere'"),

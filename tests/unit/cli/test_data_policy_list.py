@@ -15,8 +15,8 @@ AT_NOTHING = ["--gateway", "http://127.0.0.1:1", "--token", "t"]
     ("options", "reason"),
     [
         (["--user", "oidc~ann"], "--user needs --table"),
-        (["--table", "people"], "table/WAREHOUSE-ID/ID"),
-        (["--table", "01a0d2c4-0000-7000-8000-000000000004"], "table/WAREHOUSE-ID/ID"),
+        (["--table", "people"], "table/WAREHOUSE/NAMESPACE.NAME"),
+        (["--table", "01a0d2c4-0000-7000-8000-000000000004"], "table/WAREHOUSE/NAMESPACE.NAME"),
     ],
 )
 def test_a_table_is_named_by_two_ids_and_a_user_needs_one(options: list[str], reason: str) -> None:
