@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gateway.access.dependency_errors import DecisionEngineUnavailable, first_of
 from gateway.access.nouns.refs import ObjectKey
@@ -74,6 +74,15 @@ class AnswerChecks:
         """
         stored = (await self._client.get(f"/authorization-models/{model_id}", StoredModel)).authorization_model
         return ActiveModel(model_id, ModelRules(stored), ParsedModel(stored))
+
+    async def definition(self) -> tuple[str, dict[str, Any]]:
+        """Return (the id of the model that checks use now, the model in OpenFGA's JSON form).
+
+        Raises DecisionEngineUnavailable if it cannot be read.
+        """
+        model_id = self._client.model_id
+        stored = await self._client.get(f"/authorization-models/{model_id}", StoredModel)
+        return model_id, dict(stored.authorization_model)
 
     async def ask(self, checks: Sequence[AnswerCheck], *, now: datetime) -> list[bool]:
         """Return for each check whether it holds at `now`, in order. Raises DecisionEngineUnavailable."""

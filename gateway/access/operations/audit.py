@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations that read the audit log: search it, and count its records over time.
+"""Operations that read the audit log: search it, count its records over time, and show how far it is sealed.
 
 They are an addition to Lakekeeper's API. An auditor of the server reads all records. An auditor of a project or a
 warehouse reads the parts of records that are about objects there.
@@ -19,7 +19,8 @@ from gateway.access.bodies import Answer, ProjectId, StrictRequest
 from gateway.access.demand import Demand
 from gateway.access.nouns.refs import Ref
 from gateway.access.nouns.relations import Can
-from gateway.access.operation import QuestionOperation
+from gateway.access.nouns.server import ServerRef
+from gateway.access.operation import QuestionOperation, ReadOperation
 
 MAX_RECORDS: Final = 1000
 DEFAULT_RECORDS: Final = 100
@@ -28,6 +29,7 @@ DEFAULT_RECORDS: Final = 100
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=512, pattern=r"^[^\x00]+(?![\s\S])$")]
 OperationName = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+Interval = Literal["hour", "day"]
 RecordedOutcome = Literal["allowed", "hidden", "forbidden", "unavailable", "unauthenticated"]
 
 
@@ -91,13 +93,29 @@ class SearchAudit(ReadingAudit):
     page_size: int | None = None
 
 
-class AuditFilters(StrictRequest, frozen=True):
-    """The place and the filters of a search of the audit log.
+@dataclass(frozen=True)
+class CountAudit(ReadingAudit):
+    """Count audit records by operation and outcome over time. The caller must be an auditor of the place."""
 
-    Without `warehouse-id` and `project-id` the search is about the server. The default time range is the last day.
-    `operations` has names such as `load_table`; each `outcomes` value is that of a decision. `below` selects records
-    about a warehouse or namespace and its contents. `request-id` is the id of a request, of an error or of a trace.
-    `text` is a part of a reason, without regard to the case of ASCII letters.
+    endpoint: ClassVar[str] = "POST /management/v1/audit/statistics"
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class GetAuditIntegrity(ReadOperation):
+    """Return how far the audit log is sealed. The caller must be an auditor of the server."""
+
+    endpoint: ClassVar[str] = "GET /management/v1/audit/integrity"
+
+    def demands(self) -> tuple[Demand, ...]:
+        return (Demand(Can.READ_AUDIT, ServerRef()),)
+
+
+class AuditRange(StrictRequest, frozen=True):
+    """The place, the time range and the decisions of a question about the audit log.
+
+    Without `warehouse-id` and `project-id` it is about the server. The default time range is the last day.
+    `operations` has names such as `load_table`; each `outcomes` value is that of a decision.
     """
 
     project_id: ProjectId | None = None
@@ -107,6 +125,58 @@ class AuditFilters(StrictRequest, frozen=True):
     actor: Text | None = None
     operations: Annotated[list[OperationName], msgspec.Meta(max_length=20)] = []
     outcomes: Annotated[list[RecordedOutcome], msgspec.Meta(max_length=5)] = []
+
+
+class AuditStatisticsRequest(AuditRange, frozen=True):
+    """Request of `POST /audit/statistics`. `interval` is the length of a bucket, which begins in UTC."""
+
+    interval: Interval = "day"
+
+
+class AuditCount(Answer, frozen=True):
+    """The number of records from `at` for one interval whose requested operation had this outcome."""
+
+    at: datetime
+    operation: str
+    outcome: str
+    count: int
+
+
+class AuditStatistics(Answer, frozen=True):
+    """Response of `POST /audit/statistics`: the counts that are not 0, in the order of time."""
+
+    since: datetime
+    until: datetime
+    interval: Interval
+    counts: list[AuditCount]
+
+
+class AuditIntegrity(Answer, frozen=True, omit_defaults=True):
+    """Response of `GET /audit/integrity`: the newest block of the chain over the audit log.
+
+    Without `block` nothing is sealed. `anchor` is its number and digest, for `lakegate audit verify --anchor`.
+    `newest-record-at` is the time of its newest record. `fault` says what is wrong with its records: those of earlier
+    blocks are not verified here. `unsealed` counts the records of the last 15 minutes that no block has yet, at most
+    1000. Retention removed the records before `removed-until`.
+    """
+
+    unsealed: int
+    block: int | None = None
+    anchor: str | None = None
+    records: int | None = None
+    sealed_at: datetime | None = None
+    newest_record_at: datetime | None = None
+    fault: str | None = None
+    removed_until: datetime | None = None
+
+
+class AuditFilters(AuditRange, frozen=True):
+    """The filters of a search of the audit log.
+
+    `below` selects records about a warehouse or namespace and its contents. `request-id` is the id of a request, of an
+    error or of a trace. `text` is a part of a reason, without regard to the case of ASCII letters.
+    """
+
     object: AuditedObject | None = None
     below: ContainerObject | None = None
     request_id: Text | None = None

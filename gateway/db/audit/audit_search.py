@@ -22,6 +22,7 @@ from sqlalchemy import (
     collate,
     func,
     literal,
+    literal_column,
     or_,
     select,
     tuple_,
@@ -85,6 +86,40 @@ async def within_budget(connection: AsyncConnection, scan: AuditScan, *, most: i
     last: Select[Any] = select(audit_log.c.at).where(_by_index(scan)).order_by(audit_log.c.at.desc())
     since = (await connection.execute(last.offset(most).limit(1))).scalar_one_or_none()
     return scan if since is None else replace(scan, since=since)
+
+
+class RecordCount(NamedTuple):
+    """The number of records of an hour or day by operation and outcome."""
+
+    at: datetime
+    operation: str
+    outcome: str
+    records: int
+
+
+async def counts(
+    connection: AsyncConnection,
+    scan: AuditScan,
+    *,
+    interval: str,
+    operations: Sequence[str],
+    outcomes: Sequence[str],
+    limit: int,
+) -> Sequence[RecordCount]:
+    """Return up to `limit` numbers of records, oldest first. `interval` is `hour` or `day`, in UTC.
+
+    Without `operations` or `outcomes` all of them are counted.
+    """
+    at = func.date_trunc(interval, audit_log.c.at, "UTC").label("at")
+    columns = (at, audit_log.c.operation, audit_log.c.outcome, func.count().label("records"))
+    statement = select(*columns).where(_by_index(scan), *_by_content(scan))
+    if operations:
+        statement = statement.where(audit_log.c.operation.in_(operations))
+    if outcomes:
+        statement = statement.where(audit_log.c.outcome.in_(outcomes))
+    grouped = statement.group_by(literal_column("1"), literal_column("2"), literal_column("3"))
+    ordered = grouped.order_by(literal_column("1"), literal_column("2"), literal_column("3"))
+    return await fetch_all(connection, RecordCount, ordered.limit(limit))
 
 
 def _by_index(scan: AuditScan) -> ColumnElement[bool]:

@@ -24,8 +24,8 @@ from gateway.access.operations.audit import (
     AuditEntry,
     AuditFilters,
     AuditPage,
+    AuditRange,
     AuditSelection,
-    ReadingAudit,
     SearchAudit,
 )
 from gateway.audit.refused_logins import OPERATION as REFUSED_LOGIN
@@ -33,6 +33,7 @@ from gateway.db.audit import audit_search
 from gateway.db.audit.audit_search import AuditScan, FoundRecord
 from gateway.db.engine.database import Connection
 from gateway.db.warehouses import warehouses
+from gateway.db.warehouses.read_pool import ReadPool
 from gateway.features.audit.audit_view import AuditPlace, entry_of, parts_of, text_part
 from gateway.features.kit import UseCases
 from gateway.features.paging import packed, token_place, unpacked
@@ -68,7 +69,7 @@ class AuditSearches(UseCases):
         operation = permit.operation
         selection, size = operation.selection, min(operation.page_size or DEFAULT_RECORDS, MAX_RECORDS)
         before = None if operation.page_token is None else token_place(operation.page_token, _position).before
-        place = await self._place(permit)
+        place = await audit_place(self._reads, operation.on)
         found = await self._reads.run(partial(read_page, selection=selection, place=place, before=before, size=size))
         last = found.last
         return AuditPage(
@@ -80,15 +81,17 @@ class AuditSearches(UseCases):
             unreadable=found.unreadable,
         )
 
-    async def _place(self, permit: Permit[ReadingAudit]) -> AuditPlace:
-        match permit.operation.on:
-            case WarehouseRef(warehouse_id=id):
-                return AuditPlace(warehouses=frozenset({str(id)}))
-            case ProjectRef(project_id=id):
-                rows = await self._reads.run(partial(warehouses.of_project, project_id=id, active=(True, False)))
-                return AuditPlace(project_id=id, warehouses=frozenset(str(row.id) for row in rows))
-            case _:
-                return AuditPlace()
+
+async def audit_place(reads: ReadPool, on: Ref) -> AuditPlace:
+    """Return the place of a question about the audit log, with the warehouses there. Raises DatabaseUnavailable."""
+    match on:
+        case WarehouseRef(warehouse_id=id):
+            return AuditPlace(warehouses=frozenset({str(id)}))
+        case ProjectRef(project_id=id):
+            rows = await reads.run(partial(warehouses.of_project, project_id=id, active=(True, False)))
+            return AuditPlace(project_id=id, warehouses=frozenset(str(row.id) for row in rows))
+        case _:
+            return AuditPlace()
 
 
 class _Position(msgspec.Struct, array_like=True, frozen=True):
@@ -152,7 +155,7 @@ def _found(rows: Sequence[FoundRecord], selection: AuditSelection, place: AuditP
     return FoundPage(entries, last, unreadable)
 
 
-def place_of(filters: AuditFilters) -> Ref:
+def place_of(filters: AuditRange) -> Ref:
     """Return the server, project or warehouse of a request. Raise 400 if it has two of them."""
     if filters.warehouse_id is not None and filters.project_id is not None:
         raise BadRequestException("`warehouse-id` and `project-id` are not possible together. Send one of them.")
@@ -161,9 +164,7 @@ def place_of(filters: AuditFilters) -> Ref:
     return ServerRef() if filters.project_id is None else ProjectRef(filters.project_id)
 
 
-def selection_of(
-    filters: AuditFilters, page_token: str | None = None, *, longest: timedelta = LONGEST
-) -> AuditSelection:
+def selection_of(filters: AuditRange, page_token: str | None = None, *, longest: timedelta = LONGEST) -> AuditSelection:
     """Return what a request selects. A page token keeps the time range of the first page.
 
     Raise 400 for an unknown operation or a time range that is empty or too long, and InvalidPaginationToken.
@@ -176,21 +177,23 @@ def selection_of(
         since, until = position.since, position.until
     if not (since.year >= _FIRST_YEAR and until.year <= _LAST_YEAR and timedelta() < until - since <= longest):
         raise BadRequestException(f"`since` must be before `until`, and at most {longest.days} days before it.")
+    more = filters if isinstance(filters, AuditFilters) else AuditFilters()
     return AuditSelection(
         since=since,
         until=until,
         actor=filters.actor,
         operations=tuple(filters.operations),
         outcomes=tuple(filters.outcomes),
-        object=filters.object,
-        below=filters.below,
-        request_id=filters.request_id,
-        text=filters.text,
+        object=more.object,
+        below=more.below,
+        request_id=more.request_id,
+        text=more.text,
     )
 
 
-def _range_of(filters: AuditFilters) -> tuple[datetime, datetime]:
-    made = None if filters.request_id is None else _time_of_id(filters.request_id)
+def _range_of(filters: AuditRange) -> tuple[datetime, datetime]:
+    id = filters.request_id if isinstance(filters, AuditFilters) else None
+    made = None if id is None else _time_of_id(id)
     if made is not None and filters.since is None and filters.until is None:
         return made - _AROUND, made + _AROUND
     for given in (filters.since, filters.until):

@@ -41,7 +41,7 @@ _DETAILS: Final = frozenset(
     }
 )  # fmt: skip
 
-_MOST_WAREHOUSES: Final = 20
+MOST_WAREHOUSES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,10 +218,15 @@ def parts_of(selection: AuditSelection, place: AuditPlace) -> list[list[bytes]]:
     if selection.request_id is not None:
         parts.append([msgspec.json.encode(selection.request_id)])
     # A project with more warehouses is compared without this help: reading more records is faster than so many parts.
-    if not place.is_server and len(place.warehouses) <= _MOST_WAREHOUSES:
-        own = [] if place.project_id is None else [msgspec.json.encode(place.project_id)]
-        parts.append([*own, *(msgspec.json.encode(each) for each in sorted(place.warehouses))])
+    if not place.is_server and len(place.warehouses) <= MOST_WAREHOUSES:
+        parts.append(parts_of_place(place))
     return parts
+
+
+def parts_of_place(place: AuditPlace) -> list[bytes]:
+    """Return the parts of which every record about a project or warehouse has one."""
+    own = [] if place.project_id is None else [msgspec.json.encode(place.project_id)]
+    return [*own, *(msgspec.json.encode(each) for each in sorted(place.warehouses))]
 
 
 def _member(name: str, value: str) -> bytes:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from litestar import Response
 
 from gateway.access.nouns.refs import WarehouseNameRef, WarehouseRef
+from gateway.access.operations.policies import GetGuardrails, GetPolicyModel
 from gateway.access.operations.server import Bootstrap, GetConfig, GetHealth, GetPolicyBundle, GetServerInfo
 from gateway.access.operations.statistics import (
     EndpointStatistics,
@@ -25,6 +26,7 @@ from gateway.features.metadata import etags
 from gateway.features.principals.routes import register_caller
 from gateway.features.server.config import Configurations
 from gateway.features.server.policy_bundles import PolicyBundles
+from gateway.features.server.policy_texts import PolicyTexts
 from gateway.features.server.servers import Servers
 from gateway.features.statistics.statistics import Statistics, hours_of
 from gateway.iceberg.errors import GetConfigNoWarehouseProvided
@@ -83,3 +85,7 @@ async def get_policy_bundle(ctx: Ctx) -> Response[bytes | None]:
     bundle = await ctx.use(PolicyBundles).bundle(permit)
     known = etags.parse_if_none_match(ctx.header("if-none-match"))
     return cached_file(bundle.content, f'"{bundle.entity_tag}"', "application/gzip", known)
+
+
+serve(GetPolicyModel, PolicyTexts.model)
+serve(GetGuardrails, PolicyTexts.guardrails)

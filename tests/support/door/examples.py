@@ -44,6 +44,7 @@ from gateway.access.operations import (
     live_credentials,
     mapping_tables,
     namespaces,
+    policies,
     projects,
     registrations,
     roles,
@@ -741,8 +742,17 @@ def _audit() -> list[Example]:
         (world.WAREHOUSE, {"warehouse-id": str(world.WAREHOUSE_ID)}),
     ]
     return [
-        Example(f"search the audit log of a {on.type}", audit.SearchAudit(on, selection), body={**body, **place})
-        for on, place in places
+        *(
+            Example(f"search the audit log of a {on.type}", audit.SearchAudit(on, selection), body={**body, **place})
+            for on, place in places
+        ),
+        *(
+            Example(f"count the audit log: {on.type}", audit.CountAudit(on, selection, "day"), body={**body, **place})
+            for on, place in places
+        ),
+        Example("integrity of the audit log", audit.GetAuditIntegrity()),
+        Example("model of the policies", policies.GetPolicyModel()),
+        Example("guardrails", policies.GetGuardrails()),
     ]
 
 
