@@ -140,6 +140,22 @@ def test_refused_user_finds_the_reason_and_requests_access_from_the_link(world: 
     assert faults(browser) == []
 
 
+def test_auditor_sees_who_read_a_table(world: World, browser: Browser) -> None:
+    namespace = world.namespace()
+    table = world.table(namespace)
+    auditor = world.stranger("auditor")
+    world.grant("auditor", auditor, "server", "")
+    world.grant("describe", auditor, "table", table.uuid)
+    assert world.alice.get(table.path).status_code == 200
+    open_as(browser, auditor, f"#/table/{world.ready.warehouse}/{namespace}.{table.name}?tab=history")
+    browser.click("main a", "Who read it")
+    browser.find("h1", "Audit")
+    browser.find("[role=cell]", "oidc~alice")
+    browser.click("[role=cell] button", "Open")
+    browser.find("dialog pre", table.uuid)
+    assert faults(browser) == []
+
+
 def test_absent_and_invisible_tables_look_the_same(world: World, browser: Browser) -> None:
     namespace = world.namespace()
     table = world.table(namespace)

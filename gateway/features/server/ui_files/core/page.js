@@ -6,7 +6,7 @@ import { LitElement, html, nothing } from "lit";
 import { ApiError, leavePage } from "./api.js";
 import { NotHere } from "./objects.js";
 import { SessionEnded } from "./session.js";
-import { problem } from "../parts/problem.js";
+import { pageProblem } from "../parts/problem.js";
 
 /** @typedef {import("./router.js").Route} Route */
 
@@ -97,7 +97,7 @@ export class Page extends LitElement {
 
   render() {
     if (this.failure !== null) {
-      return problem(this.failure);
+      return pageProblem(this.failure);
     }
     if (this.data === null) {
       return html`<p class="loading" role="status">Loading …</p>`;

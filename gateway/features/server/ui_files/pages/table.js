@@ -7,6 +7,7 @@ import { ApiError, get } from "../core/api.js";
 import { applyFile } from "../core/apply-file.js";
 import { actionsOn, catalogPath, managementPath, tabularNamed } from "../core/objects.js";
 import { Page } from "../core/page.js";
+import { readersOf } from "./audit.js";
 import { accessTabs } from "../parts/access.js";
 import { connect } from "../parts/connect.js";
 import { asCode, heading } from "../parts/heading.js";
@@ -58,7 +59,7 @@ export default class TablePage extends Page {
         snapshots: { label: "Snapshots", draw: () => snapshots(metadata) },
         files: { label: "Files", draw: () => files(metadata) },
         properties: { label: "Properties", draw: () => this.properties(loaded) },
-        history: { label: "History", draw: () => this.history(metadata) },
+        history: { label: "History", draw: () => this.history(on, metadata) },
         tasks: { label: "Tasks", draw: () => taskList(tasks) },
         connect: { label: "Connect", draw: () => connect(on) },
         ...accessTabs(on),
@@ -81,13 +82,14 @@ export default class TablePage extends Page {
     return html`<dl class="facts">${Object.entries(facts).map(([name, value]) => html`<dt>${name}</dt><dd><code>${value ?? nothing}</code></dd>`)}</dl>`;
   }
 
-  /** @param {any} metadata */
-  history(metadata) {
+  /** @param {Thing} on @param {any} metadata */
+  history(on, metadata) {
     const log = [...(metadata["metadata-log"] ?? [])].reverse();
+    const readers = html`<p><a href=${readersOf(on)}>Who read it in the last day</a> <span class="quiet">for auditors</span></p>`;
     if (log.length === 0) {
-      return empty("This is the first version of the table's metadata.");
+      return html`${readers}${empty("This is the first version of the table's metadata.")}`;
     }
-    return html`<table>
+    return html`${readers}<table>
       <caption>Earlier versions of the metadata</caption>
       <thead><tr><th scope="col">Until</th><th scope="col">File</th></tr></thead>
       <tbody>${log.map((/** @type {any} */ each) => html`<tr><td>${when(each["timestamp-ms"])}</td><td><code>${each["metadata-file"]}</code></td></tr>`)}</tbody>

@@ -157,7 +157,7 @@ function guardrails(policies) {
     ...(policies["lifted-by"] ?? []).map((/** @type {any} */ each) => `It would be allowed with ${each.input} = ${each.value}`),
     ...(policies["depends-on"] ?? []).map((/** @type {any} */ each) => `It depends on ${each}`),
   ];
-  return html`<h3>Guardrails ${badge(policies.allowed ? "allow" : "deny", policies.allowed ? "good" : "bad")}</h3>
+  return html`<h2>Guardrails ${badge(policies.allowed ? "allow" : "deny", policies.allowed ? "good" : "bad")}</h2>
     ${lines.length === 0 ? nothing : html`<ul>${lines.map((each) => html`<li>${each}</li>`)}</ul>`}`;
 }
 
@@ -178,11 +178,11 @@ export function drawExplanation(explanation, { me, granted, reasons = [] }) {
     ${picture(explanation)}
     ${facts(explanation)}
     ${repairs(explanation, me, granted)}
-    ${earlier.length === 0 ? nothing : html`<h3>Reasons at that time</h3><ul>${earlier.map((each) => html`<li>${each}</li>`)}</ul>`}
+    ${earlier.length === 0 ? nothing : html`<h2>Reasons at that time</h2><ul>${earlier.map((each) => html`<li>${each}</li>`)}</ul>`}
     ${explanation.policies ? guardrails(explanation.policies) : nothing}
     ${(explanation["data-policies"] ?? []).length === 0
       ? nothing
-      : html`<h3>Data policies</h3>
+      : html`<h2>Data policies</h2>
           <ul>${explanation["data-policies"].map((/** @type {any} */ each) => html`<li><a href=${address("data-policy", [each.id])}>${each.name}</a></li>`)}</ul>`}
     ${explanation["groups-unknown"] ? html`<p class="quiet">Groups in the principal's own token are not known here and may give more rights.</p>` : nothing}
     <p class="quiet">As of ${when(explanation["as-of"])}</p>
@@ -215,7 +215,7 @@ function repairs(explanation, me, granted) {
   }
   const isMine = (/** @type {any} */ repair) =>
     repair.grants.every((/** @type {any} */ each) => REQUESTABLE.has(each.object.type) && each.principal.type === "user" && each.principal.id === me);
-  return html`<h3>What would allow it</h3>
+  return html`<h2>What would allow it</h2>
     <ul class="repairs">
       ${all.map(
         (/** @type {any} */ repair) => html`<li>

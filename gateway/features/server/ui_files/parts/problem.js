@@ -7,6 +7,14 @@ import { ApiError } from "../core/api.js";
 import { NotHere } from "../core/objects.js";
 import { address } from "../core/router.js";
 
+/** Draw an error in place of a whole page. @param {unknown} error */
+export function pageProblem(error) {
+  const missing = error instanceof NotHere || (error instanceof ApiError && error.status === 404);
+  return html`<h1>${missing ? "Not found" : "This page cannot be shown"}</h1>
+    ${problem(error)}
+    <p><a href="#/">Home</a></p>`;
+}
+
 /** Draw an error. @param {unknown} error */
 export function problem(error) {
   const text = error instanceof Error ? error.message : String(error);
