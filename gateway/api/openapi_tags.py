@@ -29,6 +29,7 @@ TAGS: Final[Mapping[str, str]] = {
     "data-policies": "Data policies, which filter rows and mask columns: versions, bindings, effects and grants.",
     "mapping-tables": "Mapping tables, which give row filters values for each principal.",
     "access": "Reasons of decisions: explanations, denials, and lists of principals and objects with access.",
+    "audit": "Searches of the audit log.",
     "access-requests": "Requests of users for access, and the decisions about them.",
     "access-reviews": "Reviews of grants: certifications and revocations.",
     "break-glass": "Privileges for an emergency, with confirmation and review.",

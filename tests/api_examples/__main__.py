@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Record examples: `python -m tests.api_examples [FILE…]` runs test files and keeps what clients sent and received.
 
-Without files, it runs those that reach nearly all operations. Examples of other operations stay as they are, so that a
-new operation needs only the test file of its own.
+Without files, it runs those that reach nearly all operations, and chooses all examples anew. With files it adds missing
+examples and replaces outdated ones, so that a new operation needs only the test file of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 
 from gateway.api.openapi_texts import EXAMPLES as FILE
 from gateway.api.openapi_texts import Recorded, recorded_examples
-from tests.api_examples.bodies import fault
+from tests.api_examples.bodies import ENDPOINTS, fault
 from tests.api_examples.masking import masked
 from tests.api_examples.recording import DIRECTORY
 from tests.support.goldens.golden_openapi import as_lines
@@ -43,25 +43,27 @@ def main(files: list[str]) -> int:
     """Run the tests and write the file. Return the exit code of pytest."""
     with tempfile.TemporaryDirectory() as directory:
         plugin = ["-p", "tests.api_examples.recording"]
-        command = [sys.executable, "-m", "pytest", "-q", "-n2", "-m", "not long and not chaos", *plugin, *files]
+        command = [sys.executable, "-m", "pytest", "-q", "-n0", "-m", "not long and not chaos", *plugin, *files]
         code = subprocess.run(command, env={**os.environ, DIRECTORY: directory}, check=False).returncode
         records = [json.loads(line) for file in Path(directory).iterdir() for line in file.read_text().splitlines()]
-    write(records)
+    write(records, anew=files == list(_FILES))
     return code
 
 
-def write(records: Iterable[dict[str, Any]]) -> None:
-    """Add the best example of each recorded operation to the file."""
+def write(records: Iterable[dict[str, Any]], *, anew: bool) -> None:
+    """Add the best example of each recorded operation to the file; with `anew`, also of those that have one."""
     candidates: dict[str, list[dict[str, Any]]] = {}
     for record in records:
         ids: dict[str, str] = {}
         example: dict[str, Any] = {key: masked(record[key], ids) for key in _BODIES if key in record}
         if not fault(record["operation"], msgspec.convert(example, Recorded)):
             candidates.setdefault(record["operation"], []).append(example)
-    kept = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {}
+    kept = {name: each for name, each in json.loads(FILE.read_text(encoding="utf-8")).items() if name in ENDPOINTS}
     chosen = {name: max(examples, key=_merit) for name, examples in candidates.items()}
+    if not anew:
+        chosen |= {name: each for name, each in kept.items() if not fault(name, msgspec.convert(each, Recorded))}
     FILE.write_text(as_lines(kept | chosen), encoding="utf-8")
-    print(f"{len(chosen)} examples were recorded, {len(recorded_examples())} are in {FILE.name}")
+    print(f"{len(candidates)} examples were recorded, {len(recorded_examples())} are in {FILE.name}")
 
 
 def _merit(example: dict[str, Any]) -> tuple[object, ...]:
