@@ -14,7 +14,7 @@ import pytest
 from tests.support.engines.browser import Browser, Missing, browsing
 from tests.support.engines.console import faults, go, open_as
 from tests.support.stack.lifecycle import soft_world
-from tests.support.stack.world import Table, World
+from tests.support.stack.world import Table, World, unique
 
 pytestmark = [
     pytest.mark.e2e,
@@ -190,4 +190,51 @@ def test_activation_of_break_glass_is_confirmed_by_another_principal_and_ended(
     browser.click("dialog button", "End")
     browser.find("[role=status]", "The activation has ended")
     assert stranger.get(f"{seen.path}/credentials").status_code in (403, 404)
+    assert faults(browser) == []
+
+
+def test_column_is_masked_in_three_clicks_and_previewed_as_another_person(
+    world: World, browser: Browser, seen: Table
+) -> None:
+    open_as(browser, world.admin, _page(world, seen, "schema"))
+    browser.click("button[aria-label='Mask word']")
+    browser.type("dialog input[name=who]", "user/oidc~alice")
+    browser.click("dialog [name=exempt]")
+    browser.click("dialog button", "See who is affected")
+    browser.find("dialog li", "word: mask alphanum")
+    browser.find("dialog li", "oidc~alice")
+    browser.click("dialog button", "Mask")
+    browser.find("lg-table-policies tr", "user/oidc~alice sees")
+    assert browser.text(browser.find("lg-table-policies tbody tr", "word")).startswith("word as it is mask alphanum")
+    browser.click("lg-table-policies li a", f"mask-{seen.name}-word")
+    browser.find(".verdict", "Masks word")
+    browser.click(".tabs a", "Bindings")
+    browser.find("lg-long-list [role=row]", seen.uuid)
+    browser.click(".tabs a", "Versions")
+    browser.find(".timeline", "Version 1")
+    world.remove_policies()
+    assert faults(browser) == []
+
+
+def test_tag_is_defined_attached_to_a_column_and_detached(world: World, browser: Browser, seen: Table) -> None:
+    name = unique("tag").replace("_", "-")
+    open_as(browser, world.admin, "#/tags")
+    browser.click("button", "New tag")
+    browser.type("dialog [name=name]", name)
+    browser.click("dialog button", "Create")
+    browser.find("h1", name)
+    go(browser, _page(world, seen, "tags"))
+    browser.click("button[aria-label='Attach a tag to word']")
+    browser.find("dialog [name=tag]")
+    browser.run("document.querySelector('dialog [name=tag]').value = arguments[0]", name)
+    browser.click("dialog button", "Attach")
+    browser.find("lg-tags tr", name)
+    (tagged,) = world.admin.get(f"{_management(world, seen)}/column-tags").json()["columns"]
+    assert (tagged["name"], [each["name"] for each in tagged["tags"]]) == ("word", [name])
+    browser.click(f"button[aria-label='Detach {name} from word']")
+    browser.click("dialog button", "Detach")
+    browser.wait(
+        lambda: True if not world.admin.get(f"{_management(world, seen)}/column-tags").json()["columns"] else None,
+        "the tag is attached",
+    )
     assert faults(browser) == []

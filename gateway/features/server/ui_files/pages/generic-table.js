@@ -11,6 +11,7 @@ import { accessTabs } from "../parts/access.js";
 import { asCode, heading } from "../parts/heading.js";
 import { badge } from "../parts/small.js";
 import { tabs } from "../parts/tabs.js";
+import { tagsTab } from "../parts/tags.js";
 import { tabularMenu } from "../parts/tabular-menu.js";
 import { taskList, tasksOf } from "../parts/tabular-tasks.js";
 import "../parts/explain-form.js";
@@ -48,6 +49,7 @@ export default class GenericTablePage extends Page {
           draw: () => html`<dl class="facts">${Object.entries(facts).map(([name, value]) => html`<dt>${name}</dt><dd><code>${value ?? nothing}</code></dd>`)}</dl>`,
         },
         tasks: { label: "Tasks", draw: () => taskList(tasks) },
+        ...tagsTab(on),
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on}></lg-explain-form>` },
       })}

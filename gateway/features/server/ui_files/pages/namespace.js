@@ -10,6 +10,7 @@ import { Page } from "../core/page.js";
 import { accessTabs } from "../parts/access.js";
 import { asCode, heading } from "../parts/heading.js";
 import { tabs } from "../parts/tabs.js";
+import { tagsTab } from "../parts/tags.js";
 import "../parts/explain-form.js";
 import "../parts/long-list.js";
 
@@ -51,6 +52,7 @@ export default class NamespacePage extends Page {
         generic: { label: "Generic tables", draw: () => this.list("Generic tables", sources["generic-table"], "No generic table here that you may see.") },
         namespaces: { label: "Namespaces", draw: () => this.list("Namespaces", sources.namespaces, "No namespace here that you may see.") },
         properties: { label: "Properties", draw: () => this.properties(on.properties) },
+        ...tagsTab(on),
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}

@@ -3,7 +3,7 @@
 
 import { html, nothing } from "lit";
 
-import { ApiError, get } from "../core/api.js";
+import { ApiError, ask, get, path } from "../core/api.js";
 import { applyFile } from "../core/apply-file.js";
 import { actionsOn, catalogPath, managementPath, tabularNamed } from "../core/objects.js";
 import { Page } from "../core/page.js";
@@ -12,10 +12,13 @@ import { accessTabs } from "../parts/access.js";
 import { connect } from "../parts/connect.js";
 import { asCode, heading } from "../parts/heading.js";
 import { layoutOf, schemaTable } from "../parts/schema.js";
+import { problem } from "../parts/problem.js";
 import { badge, empty, when } from "../parts/small.js";
 import { files, snapshots } from "../parts/snapshots.js";
+import { maskButton, policiesTab } from "../parts/table-policies.js";
 import { tabs } from "../parts/tabs.js";
 import { tabularMenu } from "../parts/tabular-menu.js";
+import { tagsTab } from "../parts/tags.js";
 import { taskList, tasksOf } from "../parts/tabular-tasks.js";
 import "../parts/explain-form.js";
 
@@ -33,12 +36,30 @@ async function ifAllowed(answer) {
   }
 }
 
+/**
+ * Return what a steward needs of a table that it may not load: a data policy hides a part of it. Throws the refusal.
+ * @param {Thing} named @param {ApiError} refusal
+ */
+async function withoutMetadata(named, refusal) {
+  const { tabulars } = await ask("/management/v1" + path`/warehouse/${named.warehouse ?? ""}/search-tabular`, { search: named.name });
+  const levels = JSON.stringify(named.namespace);
+  const found = tabulars.find((/** @type {any} */ each) => each["tabular-id"].type === "table" && each["tabular-name"] === named.name && JSON.stringify(each["namespace-name"]) === levels);
+  if (found === undefined) {
+    throw refusal;
+  }
+  return { on: { ...named, id: found["tabular-id"].id }, refusal };
+}
+
 export default class TablePage extends Page {
   /** @param {import("../core/router.js").Route} route */
   async load({ parts, query }) {
     const named = await tabularNamed("table", parts[0] ?? "", parts[1] ?? "", query.project);
     // The page needs no storage credentials, so none are vended.
-    const loaded = await get(catalogPath(named), { headers: { "X-Iceberg-Access-Delegation": "client-managed" } });
+    const headers = { "X-Iceberg-Access-Delegation": "client-managed" };
+    const loaded = await get(catalogPath(named), { headers }).catch((error) => (error instanceof ApiError && error.status === 403 ? error : Promise.reject(error)));
+    if (loaded instanceof ApiError) {
+      return withoutMetadata(named, loaded);
+    }
     const on = { ...named, id: loaded.metadata["table-uuid"] };
     const [actions, tagged, mine] = await Promise.all([
       actionsOn(on),
@@ -50,18 +71,38 @@ export default class TablePage extends Page {
   }
 
   /** @param {any} data */
-  body({ on, loaded, actions, tags, mine, tasks }) {
+  body(data) {
+    return data.refusal === undefined ? this.whole(data) : this.restricted(data);
+  }
+
+  /** Draw what needs no metadata of the table. @param {any} data */
+  restricted({ on, refusal }) {
+    return html`${heading(on, { badges: badge("not loaded", "warn") })}
+      <details><summary>You may not load this table</summary>${problem(refusal)}</details>
+      ${tabs({
+        ...accessTabs(on),
+        ...policiesTab(on),
+        ...tagsTab(on),
+        why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
+      })}
+      ${asCode()}`;
+  }
+
+  /** @param {any} data */
+  whole({ on, loaded, actions, tags, mine, tasks }) {
     const { metadata } = loaded;
     const restrictions = mine?.["read-restrictions"] ?? loaded["read-restrictions"] ?? null;
     return html`${heading(on, { badges: this.access(actions, restrictions), menu: tabularMenu(on, actions, () => this.reload()) })}
       ${tabs({
-        schema: { label: "Schema", draw: () => html`${schemaTable(metadata, { tags, restrictions })}${layoutOf(metadata)}` },
+        schema: { label: "Schema", draw: () => html`${schemaTable(metadata, { tags, restrictions, menu: (field) => maskButton(on, field.name) })}${layoutOf(metadata)}` },
         snapshots: { label: "Snapshots", draw: () => snapshots(metadata) },
         files: { label: "Files", draw: () => files(metadata) },
         properties: { label: "Properties", draw: () => this.properties(loaded) },
         history: { label: "History", draw: () => this.history(on, metadata) },
         tasks: { label: "Tasks", draw: () => taskList(tasks) },
         connect: { label: "Connect", draw: () => connect(on) },
+        ...policiesTab(on, metadata),
+        ...tagsTab(on, metadata),
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}

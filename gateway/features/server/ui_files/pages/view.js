@@ -13,6 +13,7 @@ import { asCode, heading } from "../parts/heading.js";
 import { schemaTable } from "../parts/schema.js";
 import { badge, copyButton, when } from "../parts/small.js";
 import { tabs } from "../parts/tabs.js";
+import { tagsTab } from "../parts/tags.js";
 import { tabularMenu } from "../parts/tabular-menu.js";
 import { taskList, tasksOf } from "../parts/tabular-tasks.js";
 import "../parts/explain-form.js";
@@ -38,6 +39,7 @@ export default class ViewPage extends Page {
         properties: { label: "Properties", draw: () => this.properties(metadata) },
         tasks: { label: "Tasks", draw: () => taskList(tasks) },
         connect: { label: "Connect", draw: () => connect(on) },
+        ...tagsTab(on),
         ...accessTabs(on),
         why: { label: "Why", draw: () => html`<lg-explain-form .on=${on} who=${this.route.query.who ?? ""} action=${this.route.query.action ?? ""}></lg-explain-form>` },
       })}

@@ -12,6 +12,7 @@ import { badge } from "../parts/small.js";
 import { stewardTabs } from "../parts/stewardship.js";
 import { tabs } from "../parts/tabs.js";
 import { warehouseSources, warehouseTabs } from "../parts/warehouse-tabs.js";
+import { tagsTab } from "../parts/tags.js";
 import "../parts/explain-form.js";
 import "../parts/long-list.js";
 
@@ -37,6 +38,7 @@ export default class WarehousePage extends Page {
       <p role="status">${this.notice}</p>
       ${tabs({
         content: { label: "Namespaces", draw: () => this.content(namespaces) },
+        ...tagsTab(on),
         ...accessTabs(on),
         ...stewardTabs(on),
         ...warehouseTabs(on, actions, sources, (notice) => this.changed(notice)),

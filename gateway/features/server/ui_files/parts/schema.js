@@ -20,8 +20,8 @@ export function typeText(type) {
   }
 }
 
-/** @param {any} each a restriction of one column */
-function maskText({ action }) {
+/** Return the mask of a column as text. @param {any} each a restriction of one column */
+export function maskText({ action }) {
   return typeof action === "string" ? action : (action?.type ?? action?.action ?? JSON.stringify(action));
 }
 
@@ -58,6 +58,11 @@ export function schemaTable(metadata, { tags = new Map(), restrictions = null, m
         )}
       </tbody>
     </table>`;
+}
+
+/** Return the columns of the current schema. @param {any} metadata @returns {any[]} */
+export function currentFields(metadata) {
+  return metadata?.schemas.find((/** @type {any} */ each) => each["schema-id"] === metadata["current-schema-id"])?.fields ?? [];
 }
 
 /** Draw partitioning and sort order. @param {any} metadata */
