@@ -17,6 +17,7 @@ from gateway.cli.access_lists import what_can, who_can
 from gateway.cli.access_requests import access
 from gateway.cli.apply import apply, apply_schema, export
 from gateway.cli.audit import audit
+from gateway.cli.audit_search import search as audit_search
 from gateway.cli.break_glass import break_glass
 from gateway.cli.changes import changes, contracts, require_verifiers
 from gateway.cli.clients import client
@@ -130,6 +131,7 @@ for _name in GROUPS:
 for _name in ("request", "requests", "approve", "deny", "withdraw"):
     main.add_command(access.commands[_name])
 
+audit.add_command(audit_search)
 model.add_command(model_diff)
 access.add_command(who_can)
 access.add_command(what_can)

@@ -164,6 +164,19 @@ def test_tags_policies_and_clients_take_the_same_names(world: World, ns: str, wa
     assert both.exit_code == ExitCode.USAGE
 
 
+def test_the_audit_log_is_searched_by_names_and_only_by_auditors(world: World, ns: str, warehouse: str) -> None:
+    table, auditor = world.table(ns), world.stranger("auditor")
+    on = f"table/{warehouse}/{ns}.{table.name}"
+    world.admin.get(table.path)
+    refused = run(world, "audit", "search", f"warehouse/{warehouse}", by=auditor)
+    assert refused.exit_code in (ExitCode.REFUSED, ExitCode.NOT_FOUND)
+    world.grant("auditor", auditor, "warehouse", world.warehouse)
+    found = rows(world, "audit", "search", on, "--for", "1h", "--operation", "load_table", by=auditor)
+    assert found and {(each["user"], tuple(each["outcome"])) for each in found} == {(world.admin.id, ("allowed",))}
+    assert world.admin.id in done(world, "audit", "search", on, by=auditor)
+    assert rows(world, "audit", "search", on, "--principal", f"user/{auditor.id}", by=auditor) == []
+
+
 def test_absent_and_invisible_objects_have_the_same_message(world: World, ns: str, warehouse: str) -> None:
     stranger, table, visible = world.stranger(), world.table(ns), world.namespace()
     world.grant("describe", stranger, "namespace", world.namespace_id(visible))
