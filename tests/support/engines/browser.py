@@ -65,6 +65,10 @@ class Browser:
         """Run a script of the test in the page and return its result."""
         return self._send("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
+    def run_async(self, script: str, *arguments: Any) -> Any:
+        """Run a script that calls its last argument with the result, and return that result."""
+        return self._send("POST", "/execute/async", {"script": script, "args": list(arguments)})
+
     def find(self, css: str, text: str | None = None) -> str:
         """Wait for a displayed element that matches and contains `text`, if given; return its id."""
 
@@ -119,6 +123,11 @@ class Browser:
     def resize(self, width: int, height: int) -> None:
         """Resize the window."""
         self._send("POST", "/window/rect", {"width": width, "height": height})
+
+    def narrow(self, width: int, height: int) -> None:
+        """Emulate a small screen. A window of the browser has a minimum width."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
+        self._send("POST", "/goog/cdp/execute", {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
 
     def dark(self, dark: bool) -> None:
         """Emulate the system's preference for a dark or light color scheme."""

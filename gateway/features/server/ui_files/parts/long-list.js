@@ -110,7 +110,11 @@ export class LongList extends LitElement {
     set(".rows", { height: `${Math.min(this.rows.length, this.fitting()) * ROW + 2}px` });
     set(".space", { height: `${this.rows.length * ROW}px` });
     set(".drawn", { transform: `translateY(${this.first() * ROW}px)` });
-    set("[role=row]", { gridTemplateColumns: this.columns.map((each) => each.width ?? "minmax(8rem, 1fr)").join(" ") });
+    const widths = this.columns.map((each) => each.width ?? "minmax(8rem, 1fr)");
+    set("[role=row]", { gridTemplateColumns: widths.join(" ") });
+    // On a narrow screen the list scrolls sideways, with its head.
+    const least = widths.reduce((sum, each) => sum + Number(/([\d.]+)rem/.exec(each)?.[1] ?? 8), 0);
+    set(".head, .rows", { minWidth: `${least}rem` });
   }
 
   first() {
