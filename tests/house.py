@@ -46,6 +46,7 @@ SMALL: Mapping[str, str] = {
     "gateway/features/contents/containers.py": "namespaces and warehouses share it",
     "gateway/storage/proof_keys.py": "keys of proofs, which no builder may use",
     "gateway/storage/s3/r2/scope.py": "a builder, with which its proof shares no code",
+    "gateway/fga/model_text.py": "the language of OpenFGA, pure, which the use case does not know",
     "gateway/offloading.py": "the only place that moves work to a thread",
     "gateway/access/results.py": "use cases and the answers of routes share it",
     "lakegate/local/pg_ready.py": "a program of its own, run by a child process",

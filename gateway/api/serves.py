@@ -104,7 +104,7 @@ def serves(
             raise TypeError(f"{', '.join(taken)} has a second handler; only one is allowed")
         _inject_context(handler)
         served: HTTPRouteHandler = route(
-            [re.sub(r"\{(\w+)\}", r"{\1:str}", each) for each in first.paths()],
+            [_litestar_path(each) for each in first.paths()],
             http_method=[HttpMethod(method)],
             status_code=first.returns,
             operation_id=first.__name__,
@@ -117,6 +117,11 @@ def serves(
         return served
 
     return wrap
+
+
+def _litestar_path(path: str) -> str:
+    """Return the path of a route for Litestar. Only the parameter `file_path` takes several segments."""
+    return re.sub(r"\{(\w+)\}", lambda name: f"{{{name[1]}:{'path' if name[1] == 'file_path' else 'str'}}}", path)
 
 
 def _handler(

@@ -151,6 +151,8 @@ def existing(world: World, project: str) -> dict[str, list[str]]:
         "denial_id": [UNUSED],
         "api": ["catalog"],
         "asset": ["start.js"],
+        "digest": ["0"],
+        "file_path": ["main.js", "core/api.js"],
         "bundle": ["trino"],
         "column": ["id"],
         "scim_id": [role],

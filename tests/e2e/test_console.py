@@ -91,6 +91,17 @@ def test_apply_file_of_a_page_changes_nothing(world: World, browser: Browser, tm
     assert plan.returncode == 0, plan.stdout + plan.stderr
 
 
+def test_names_with_dots_and_slashes_have_one_form_and_an_address_that_works(world: World, browser: Browser) -> None:
+    namespace = world.namespace()
+    table = world.table(namespace, 'odd.name "x"')
+    open_as(browser, world.admin, f"#/namespace/{world.ready.warehouse}/{namespace}")
+    browser.click("lg-long-list a", table.name)
+    browser.find("h1", table.name)
+    browser.find(".names code", f'table/{world.ready.warehouse}/{namespace}."odd.name ""x"""')
+    browser.reload()
+    browser.find("h1", table.name)
+
+
 def test_table_is_renamed_and_dropped_by_its_menu_after_its_name_was_typed(world: World, browser: Browser) -> None:
     namespace = world.namespace()
     table = world.table(namespace)

@@ -128,7 +128,7 @@ class AuditRange(StrictRequest, frozen=True):
 
 
 class AuditStatisticsRequest(AuditRange, frozen=True):
-    """Request of `POST /audit/statistics`. `interval` is the length of a bucket, which begins in UTC."""
+    """Request of `POST /audit/statistics`. `interval` is the length of a period, which begins in UTC."""
 
     interval: Interval = "day"
 

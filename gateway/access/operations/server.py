@@ -124,13 +124,7 @@ class ShowUi(ReadOperation):
 class GetUiAsset(ReadOperation):
     """Return a module or a style of the console. Its address begins with a digest of all files."""
 
-    endpoint: ClassVar[str] = "GET /ui/{digest}/{file}"
-    also_at: ClassVar[tuple[str, ...]] = (
-        "/ui/{digest}/{folder}/{file}",
-        "/ui/{digest}/{folder}/{library}/{file}",
-        "/ui/{digest}/{folder}/{library}/{subfolder}/{file}",
-        "/ui/{digest}/{folder}/{library}/{subfolder}/{subsubfolder}/{file}",
-    )
+    endpoint: ClassVar[str] = "GET /ui/{digest}/{file_path}"
     open_to: ClassVar[PublicAudience] = PublicAudience(Audience.ALL)
 
 

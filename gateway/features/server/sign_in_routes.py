@@ -62,14 +62,13 @@ async def get_ui_asset(ctx: Ctx) -> Response[bytes]:
 
     A tab that was opened before an update requests files by the old digest. It receives the new files, uncached.
     """
-    version, *parts = ctx.path.values()
-    name = "/".join(parts)
+    name = str(ctx.path["file_path"]).lstrip("/")
     _require_shown(ctx)
     media_type = console_files.media_type(name)
     if media_type is None:
         raise NoSuchRoute("There is no such endpoint.")
     content = await asyncio.to_thread(console_files.read, name)
-    return pages.static_file(content, media_type, immutable=version == console_files.digest())
+    return pages.static_file(content, media_type, immutable=ctx.path["digest"] == console_files.digest())
 
 
 def _require_shown(ctx: Ctx) -> None:

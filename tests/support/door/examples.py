@@ -434,7 +434,7 @@ def _management() -> list[Example]:
         Example("script", docs.GetApiAsset(), path={"asset": "start.js"}),
         Example("document", docs.GetApiDocument(), path={"api": "catalog"}),
         Example("console", ui.ShowUi()),
-        Example("console module", ui.GetUiAsset(), path={"digest": "0", "file": "main.js"}),
+        Example("console module", ui.GetUiAsset(), path={"digest": "0", "file_path": "core/api.js"}),
         Example("info", server.GetServerInfo()),
         Example("bootstrap", server.Bootstrap(decode(_body(bootstrap), BootstrapRequest)), body=bootstrap),
         Example("whoami", users.WhoAmI()),

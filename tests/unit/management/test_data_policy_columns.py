@@ -68,9 +68,11 @@ def test_validate_prints_the_position_of_a_problem(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, ["data-policy", "validate", str(file)]).exit_code == 0
 
 
-@pytest.mark.parametrize("place", ["table/" + ID, "view/" + ID, "namespace/x", "warehouse", f"warehouse/{ID}/{ID}"])
+@pytest.mark.parametrize(
+    "place", ["table/" + ID, "view/" + ID, "namespace/x", "warehouse", f"namespace/{ID}/{ID}/{ID}"]
+)
 def test_a_mistyped_object_is_refused_before_a_request(place: str) -> None:
     arguments = ["data-policy", "bind", "p", "--on", place, "--gateway", "http://localhost:1", "--token", "x"]
     refused = CliRunner().invoke(main, arguments)
     assert refused.exit_code == 2, refused.output
-    assert "write warehouse/ID" in refused.output
+    assert f"Write {place.partition('/')[0]}/" in refused.output

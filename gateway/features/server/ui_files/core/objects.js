@@ -5,6 +5,7 @@
 // line, in `apply` and in messages.
 
 import { get, pages, path } from "./api.js";
+import { joined, quoted } from "./names.js";
 import { address, dotted, levelsOf } from "./router.js";
 
 /**
@@ -68,6 +69,11 @@ export function questionOn(on, more = {}) {
   return { [on.type]: { ...idsOf(on), ...more } };
 }
 
+/** Return the levels of a namespace, or those of a tabular and its name. @param {Thing} on */
+function levels(on) {
+  return on.type === "namespace" ? (on.namespace ?? []) : [...(on.namespace ?? []), on.name];
+}
+
 /** Return the name of an object, as it is written everywhere. @param {Thing} on */
 export function nameOf(on) {
   switch (on.type) {
@@ -76,13 +82,12 @@ export function nameOf(on) {
     case "user":
       return `user/${on.id}`;
     case "namespace":
-      return `namespace/${on.warehouseName}/${dotted(on.namespace ?? [])}`;
     case "table":
     case "view":
     case "generic-table":
-      return `${on.type}/${on.warehouseName}/${dotted([...(on.namespace ?? []), on.name])}`;
+      return `${on.type}/${quoted(on.warehouseName ?? "")}/${joined(levels(on))}`;
     default:
-      return `${on.type}/${encodeURIComponent(on.name || on.id)}`;
+      return `${on.type}/${on.name || on.id}`;
   }
 }
 
@@ -105,13 +110,17 @@ export function pageOf(on, state = {}) {
   switch (on.type) {
     case "server":
       return address("server", [], state);
+    case "project":
+      return address("project", [encodeURIComponent(on.id)], state);
     case "role":
     case "user":
     case "tag":
     case "data-policy":
       return address(on.type, [encodeURIComponent(on.id)], { project, ...state });
+    case "warehouse":
+      return address("warehouse", [encodeURIComponent(on.name)], { project, ...state });
     default:
-      return address(nameOf(on), [], { project, ...state });
+      return address(on.type, [encodeURIComponent(on.warehouseName ?? ""), dotted(levels(on))], { project, ...state });
   }
 }
 

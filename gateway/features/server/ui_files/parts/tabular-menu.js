@@ -6,8 +6,9 @@ import { html } from "lit";
 
 import { change, get, path } from "../core/api.js";
 import { duration } from "../core/format.js";
+import { joined, partsOf } from "../core/names.js";
 import { catalogPath, managementPath, nameOf, pageOf, warehouseNamed } from "../core/objects.js";
-import { dotted, go, levelsOf } from "../core/router.js";
+import { go } from "../core/router.js";
 import { confirmDestruction, openDialog } from "./dialog.js";
 import { menu } from "./menu.js";
 
@@ -46,10 +47,10 @@ async function rename(on) {
   const done = await openDialog({
     title: `Rename or move ${on.name}`,
     action: "Rename",
-    body: html`<p><label>New name, with its namespace <input name="name" required .value=${dotted(levels)} /></label></p>
+    body: html`<p><label>New name, with its namespace <input name="name" required .value=${joined(levels)} /></label></p>
       <p class="quiet">Grants, tags and data policies stay with the object. Policies that are bound to a name apply to the new name.</p>`,
-    submit: ({ name }) => {
-      renamed = levelsOf(name);
+    submit: async ({ name }) => {
+      renamed = partsOf(name);
       return change("POST", root + path`/${on.warehouse ?? ""}/` + `${kind}/rename`, {
         source: { namespace: on.namespace, name: on.name },
         destination: { namespace: renamed.slice(0, -1), name: renamed[renamed.length - 1] },
