@@ -164,6 +164,30 @@ def test_auditor_sees_who_read_a_table(world: World, browser: Browser) -> None:
     browser.find("[role=cell]", "oidc~alice")
     browser.click("[role=cell] button", "Open")
     browser.find("dialog pre", table.uuid)
+    browser.click("dialog button.primary", "Close")
+    browser.click(".tabs a", "Over time")
+    browser.find("lg-chart .uplot")
+    browser.find("h2", "Integrity")
+    assert faults(browser) == []
+
+
+def test_policy_author_reads_the_model_and_the_guardrails_and_tries_a_decision(world: World, browser: Browser) -> None:
+    table = world.table(world.namespace())
+    open_as(browser, world.admin, "#/policies")
+    browser.type("main input[type=search]", "can_read_data")
+    browser.find("th code", "can_read_data")
+    browser.click(".tabs a", "Guardrails")
+    browser.click("summary", "contractors.rego")
+    browser.find("pre", "package gateway.guardrails.contractors")
+    go(browser, "#/explain")
+    browser.type("main [name=object]", f"table/{world.ready.warehouse}/{table.namespace}.{table.name}")
+    browser.type("main [name=who]", "user/oidc~contractor")
+    browser.click("button", "Ask")
+    browser.find("#summary", "user contractor may not read_data")
+    browser.click("summary", "With other circumstances")
+    browser.run("document.querySelector('main [name=time]').value = '2026-11-28T03:00'")
+    browser.click("button", "Explain")
+    browser.find("#summary", "contractor")
     assert faults(browser) == []
 
 

@@ -22,3 +22,24 @@ export function partsOf(text) {
   }
   return parts;
 }
+
+/**
+ * Read a name such as `table/demo/hr.people`: its type, its warehouse or own name, and the levels behind. Throws Error.
+ * @param {string} text
+ * @returns {{type: string, first: string, levels: string[]}}
+ */
+export function parseName(text) {
+  const [type = "", ...rest] = text.trim().match(/(?:"(?:[^"]|"")*"|[^"/])+/g) ?? [];
+  if (["namespace", "table", "view", "generic-table"].includes(type)) {
+    const [warehouse = "", path = "", ...more] = rest;
+    const least = type === "namespace" ? 1 : 2;
+    const levels = path === "" ? [] : partsOf(path);
+    if (more.length === 0 && levels.length >= least) {
+      return { type, first: warehouse.startsWith('"') ? partsOf(warehouse).join(".") : warehouse, levels };
+    }
+  } else if (rest.length > 0) {
+    // The names of other objects may contain dots and slashes.
+    return { type, first: text.trim().slice(type.length + 1), levels: [] };
+  }
+  throw new Error(`“${text}” names no object. Write its type and its name, such as table/demo/hr.people, namespace/demo/hr, warehouse/demo or role/its-id.`);
+}

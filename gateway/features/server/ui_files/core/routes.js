@@ -32,6 +32,7 @@ export const ROUTES = {
   events: { open: () => import("../pages/events.js"), menu: "Events", group: "Operations" },
   server: { open: () => import("../pages/server.js"), menu: "Server", group: "Operations" },
   "first-run": { open: () => import("../pages/first-run.js") },
+  policies: { open: () => import("../pages/policies.js"), menu: "Model and guardrails", group: "Policies" },
   audit: { open: () => import("../pages/audit.js"), menu: "Audit", group: "Audit" },
   denial: { open: () => import("../pages/denial.js") },
 };

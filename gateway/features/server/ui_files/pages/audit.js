@@ -5,6 +5,7 @@
 import { html, nothing } from "lit";
 
 import { ask } from "../core/api.js";
+import { csv, download } from "../core/csv.js";
 import { words } from "../core/format.js";
 import { projectOf } from "../core/objects.js";
 import { Page } from "../core/page.js";
@@ -12,9 +13,14 @@ import { address, current, setState } from "../core/router.js";
 import { openDialog } from "../parts/dialog.js";
 import { asCode, title } from "../parts/heading.js";
 import { badge, when } from "../parts/small.js";
+import { tabs } from "../parts/tabs.js";
+import "../parts/audit-over-time.js";
+import "../parts/break-glass-reviews.js";
 import "../parts/long-list.js";
 
 const DAY_MS = 86_400_000;
+/** Names in the address that a tab keeps. */
+const FILTERS = ["since", "until", "actor", "operation", "object", "text", "request", "on", "outcome"];
 const OUTCOMES = ["allowed", "hidden", "forbidden", "unavailable", "unauthenticated"];
 /** @type {Record<string, "good" | "bad" | "warn">} */
 const KINDS = { allowed: "good", hidden: "bad", forbidden: "bad", unavailable: "warn", unauthenticated: "warn" };
@@ -53,9 +59,8 @@ function filtersOf(query) {
   };
 }
 
-/** Return a source of records. @param {Record<string, string>} query @returns {import("../parts/long-list.js").Source} */
-function recordsOf(query) {
-  const filters = filtersOf(query);
+/** Return a source of records. @param {ReturnType<typeof filtersOf>} filters @returns {import("../parts/long-list.js").Source} */
+function recordsOf(filters) {
   return async (token) => {
     const answer = await ask("/management/v1/audit/search", { ...filters, "page-size": 200, ...(token === null ? {} : { "page-token": token }) });
     return { rows: answer.records, next: answer["next-page-token"] ?? null };
@@ -96,7 +101,8 @@ export default class AuditPage extends Page {
   /** @param {import("../core/router.js").Route} route */
   async load({ query }) {
     const project = await projectOf(query.project);
-    return { source: recordsOf({ ...query, project: project?.["project-id"] ?? "" }), query };
+    const filters = filtersOf({ ...query, project: project?.["project-id"] ?? "" });
+    return { filters, source: recordsOf(filters), query };
   }
 
   /** @param {SubmitEvent} event */
@@ -109,7 +115,7 @@ export default class AuditPage extends Page {
   }
 
   /** @param {any} data */
-  body({ source, query }) {
+  body({ source, filters, query }) {
     const chosen = split(query.outcome);
     const field = (/** @type {string} */ name, /** @type {string} */ label, type = "text", hint = "") =>
       html`<label>${label} <input name=${name} type=${type} .value=${query[name] ?? ""} placeholder=${hint} autocomplete="off" /></label>`;
@@ -132,8 +138,29 @@ export default class AuditPage extends Page {
         </fieldset>
         <button type="submit" class="primary">Search</button>
       </form>
-      <lg-long-list label="Audit records" .source=${source} .columns=${COLUMNS} .empty=${"No record meets these filters."}></lg-long-list>
+      ${tabs(
+        {
+          records: { label: "Records", draw: () => this.records(source) },
+          time: { label: "Over time and integrity", draw: () => html`<lg-audit-over-time .filters=${filters}></lg-audit-over-time>` },
+          reviews: { label: "Break-glass reviews", draw: () => html`<lg-break-glass-reviews></lg-break-glass-reviews>` },
+        },
+        FILTERS,
+      )}
       ${asCode()}`;
+  }
+
+  /** @param {import("../parts/long-list.js").Source} source */
+  records(source) {
+    const save = () => {
+      const list = /** @type {any} */ (this.querySelector("lg-long-list"));
+      const rows = list.rows.map((/** @type {any} */ each) => [
+        each.at, each.actor.id, each.decisions.map((/** @type {any} */ one) => one.operation).join(" "), objectsOf(each).join(" "),
+        each.decisions.map((/** @type {any} */ one) => one.outcome).join(" "), each.id, each["request-id"], each["client-address"],
+      ]);
+      download("audit.csv", csv(["at", "actor", "operations", "objects", "outcomes", "id", "request-id", "client-address"], rows));
+    };
+    return html`<p><button type="button" @click=${save}>Download the shown records as CSV</button></p>
+      <lg-long-list label="Audit records" .source=${source} .columns=${COLUMNS} .empty=${"No record meets these filters."}></lg-long-list>`;
   }
 }
 

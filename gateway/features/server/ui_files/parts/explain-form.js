@@ -9,6 +9,7 @@ import { questionOn } from "../core/objects.js";
 import { drawExplanation } from "./explanation.js";
 import { problem } from "./problem.js";
 import { identityOf } from "./small.js";
+import "./principal-picker.js";
 import { SessionEnded } from "../core/session.js";
 
 /** Actions by type of object, those that people ask about first. @type {Record<string, string[]>} */
@@ -58,21 +59,28 @@ class ExplainForm extends LitElement {
     super.connectedCallback();
     void get("/management/v1/whoami").then((me) => (this.me = me.id));
     if (this.who !== "" && this.action !== "") {
-      void this.explain({ who: this.who, action: this.action, at: "" });
+      void this.explain({ who: this.who, action: this.action });
     }
   }
 
-  /** @param {{who: string, action: string, at: string}} asked */
-  async explain({ who, action, at }) {
+  /** @param {Record<string, string>} asked the values of the form */
+  async explain(asked) {
     if (this.on === null) {
       return;
     }
-    this.asked = { who, action, at };
+    this.asked = asked;
+    const { who = "", action, at = "", time = "", agent = "", address = "" } = asked;
+    const circumstances = {
+      ...(time === "" ? {} : { time: new Date(time).toISOString() }),
+      ...(agent === "" ? {} : { "user-agent": agent }),
+      ...(address === "" ? {} : { "client-address": address }),
+    };
     try {
       this.answer = await ask("/management/v1/access/explain", {
         operation: questionOn(this.on, { action }),
         ...(who === "" ? {} : { identity: identityOf(who) }),
         ...(at === "" ? {} : { at: new Date(at).toISOString() }),
+        ...(Object.keys(circumstances).length === 0 ? {} : { circumstances }),
       });
       this.failure = null;
     } catch (error) {
@@ -88,8 +96,7 @@ class ExplainForm extends LitElement {
   submit(event) {
     event.preventDefault();
     this.notice = "";
-    const { who = "", action = "", at = "" } = /** @type {any} */ (Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (event.target))));
-    void this.explain({ who, action, at });
+    void this.explain(/** @type {any} */ (Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (event.target)))));
   }
 
   /** @param {string} notice */
@@ -103,10 +110,16 @@ class ExplainForm extends LitElement {
   render() {
     const actions = ACTIONS[this.on?.type ?? ""] ?? [];
     return html`<form class="question" @submit=${this.submit}>
-        <label>Person or role <input name="who" .value=${this.who} placeholder="you" list="explain-people" autocomplete="off" /></label>
+        <lg-principal-picker name="who" .value=${this.who} hint="you" optional .project=${this.on?.project}></lg-principal-picker>
         <label>Action <select name="action">${actions.map((each) => html`<option value=${each} ?selected=${each === this.action}>${words(each)}</option>`)}</select></label>
-        <label>At <input name="at" type="datetime-local" title="Empty: now" /></label>
+        <label>Rights at <input name="at" type="datetime-local" title="Empty: now" /></label>
         <button type="submit" class="primary">Explain</button>
+        <details>
+          <summary>With other circumstances</summary>
+          <label>Time of the request <input name="time" type="datetime-local" /></label>
+          <label>Client (user agent) <input name="agent" autocomplete="off" /></label>
+          <label>Address of the client <input name="address" autocomplete="off" placeholder="203.0.113.7" /></label>
+        </details>
       </form>
       <p class="quiet">A user is written <code>user/oidc~name</code>, a role <code>role/its-id</code>.</p>
       <p role="status">${this.notice}</p>

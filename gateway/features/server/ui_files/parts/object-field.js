@@ -4,6 +4,7 @@
 import { html, nothing } from "lit";
 
 import { count } from "../core/format.js";
+import { parseName } from "../core/names.js";
 import { NotHere, pageOf, warehouseNamed } from "../core/objects.js";
 import { levelsOf } from "../core/router.js";
 
@@ -18,19 +19,18 @@ export function objectField(value) {
 
 /** Return the object of a typed name for a request of the API. Throws NotHere. @param {string} text @param {string} [project] */
 export async function objectOf(text, project) {
-  const [type = "", first = "", second = ""] = text.trim().split("/");
+  const { type, first, levels } = parseName(text);
   if (["project", "role", "tag", "data-policy"].includes(type)) {
-    return { type, [`${type}-id`]: decodeURIComponent(first) };
+    return { type, [`${type}-id`]: first };
   }
   if (!["warehouse", "namespace", ...IN_A_NAMESPACE].includes(type)) {
     throw new NotHere(`“${text}” is no name of an object: begin with its type, such as table/demo/hr.people.`);
   }
   // A holder of break-glass may not see the warehouse, and then names it by its id.
-  const inside = { type, "warehouse-id": UUID.test(first) ? first : (await warehouseNamed(first, project)).id };
+  const inside = { type, "warehouse-id": UUID.test(first) ? first : (await warehouseNamed(encodeURIComponent(first), project)).id };
   if (type === "warehouse") {
     return inside;
   }
-  const levels = levelsOf(second);
   return type === "namespace" ? { ...inside, namespace: levels } : { ...inside, namespace: levels.slice(0, -1), name: levels[levels.length - 1] };
 }
 
