@@ -92,7 +92,7 @@ def error_id(error: Mapping[str, Any]) -> str | None:
 
 
 class Api:
-    """Sends the requests of one caller. Each may take `seconds`. `transport` replaces the network in tests."""
+    """Send the requests of one caller. Each may take `seconds`. `transport` replaces the network in tests."""
 
     def __init__(
         self,

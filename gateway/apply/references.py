@@ -171,7 +171,7 @@ def _invalid(kind: Kind, text: str) -> InvalidReference:
 
 
 class Finder:
-    """Finds the objects of references for one caller. `project` is an id or a name, or None for the default project.
+    """Find the objects of references for one caller. `project` is an id or a name, or None for the default project.
 
     `session` has the ids of all found objects.
     """

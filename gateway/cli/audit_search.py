@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command ``lakegate audit search``: who did what, from the audit log of a gateway."""
+"""The command ``lakegate audit search``: search the audit log of a gateway."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands ``lakegate grants``, ``grant`` and ``revoke``: who has which privileges on an object."""
+"""The commands ``lakegate grants``, ``grant`` and ``revoke``: list and change the privileges on an object."""
 
 from __future__ import annotations
 

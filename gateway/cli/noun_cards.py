@@ -55,22 +55,22 @@ class NounCard:
 
     @property
     def plural(self) -> str:
-        """The name of the group, such as `data-policies`."""
+        """Return the name of the group, such as `data-policies`."""
         return f"{self.kind}s".replace("ys", "ies")
 
     @property
     def form(self) -> str:
-        """The form of a reference, for the usage line."""
+        """Return the form of a reference, for the usage line."""
         return "NAME"
 
     @property
     def renamed(self) -> str:
-        """An example of a new name."""
+        """Return an example of a new name."""
         return f"new-{self.named}"
 
     @property
     def list_help(self) -> str:
-        """The help of the list."""
+        """Return the help of the list."""
         return f"List {self.plural}.\n\nExample: lakegate {self.plural} list"
 
     def example(self, verb: str, *further: str) -> str:
@@ -134,7 +134,7 @@ class NounCard:
 
 
 class OfServer(NounCard):
-    """Projects and users, which are in no project."""
+    """Declare projects and users. They are in no project."""
 
     def rows(self, finder: Finder, within: Reference | None) -> Iterator[Listed]:
         """Yield the objects that the caller sees."""
@@ -148,7 +148,7 @@ class OfServer(NounCard):
 
 
 class Projects(OfServer):
-    """Projects, whose path in the API has no id if the request names the project."""
+    """Declare projects. Their path in the API has no id if the request names the project."""
 
     def shown(self, finder: Finder, address: Address, *, full: bool) -> Row:
         """Return the name and the id of the project."""
@@ -165,7 +165,7 @@ class Projects(OfServer):
 
 
 class Warehouses(NounCard):
-    """Warehouses, whose references have no other names."""
+    """Declare warehouses. Their references have no other names."""
 
     def reference(self, address: Address) -> Reference:
         """Return the reference to a warehouse."""
@@ -177,7 +177,7 @@ class Warehouses(NounCard):
 
 
 class Roles(NounCard):
-    """Roles, whose change needs the description."""
+    """Declare roles. A change needs the description."""
 
     def rename_to(self, finder: Finder, address: Address, new: str) -> None:
         """Change the name of a role. A request without the description would remove it."""
@@ -189,7 +189,7 @@ class Roles(NounCard):
 
 
 class Tags(NounCard):
-    """Tags, whose change needs the scope and the description."""
+    """Declare tags. A change needs the scope and the description."""
 
     def rename_to(self, finder: Finder, address: Address, new: str) -> None:
         """Change the name of a tag. The other members stay as they are."""
@@ -201,16 +201,16 @@ class Tags(NounCard):
 
 
 class Namespaces(NounCard):
-    """Namespaces, which a warehouse contains."""
+    """Declare namespaces. A warehouse contains them."""
 
     @property
     def form(self) -> str:
-        """The form of a reference, for the usage line."""
+        """Return the form of a reference, for the usage line."""
         return "WAREHOUSE/LEVEL.LEVEL"
 
     @property
     def list_help(self) -> str:
-        """The help of the list."""
+        """Return the help of the list."""
         return "List the namespaces of a warehouse, on all levels.\n\nExample: lakegate namespaces list demo"
 
     def reference(self, address: Address) -> Reference:
@@ -250,19 +250,19 @@ class Namespaces(NounCard):
 
 @dataclass(frozen=True)
 class Tabulars(NounCard):
-    """Tables, views and generic tables, which a namespace contains."""
+    """Declare tables, views and generic tables. A namespace contains them."""
 
     #: The root of the paths: generic tables are an API of their own.
     root: str = "/catalog"
 
     @property
     def form(self) -> str:
-        """The form of a reference, for the usage line."""
+        """Return the form of a reference, for the usage line."""
         return "WAREHOUSE/NAMESPACE.NAME"
 
     @property
     def list_help(self) -> str:
-        """The help of the list."""
+        """Return the help of the list."""
         return (
             f"List the {self.plural} of a namespace, or of all namespaces of a warehouse.\n\n"
             f"Example: lakegate {self.plural} list demo/hr"

@@ -16,6 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.contract.conftest import ns, people, stack, table, world
+from tests.support.engines.browser import Browser, browsing
+from tests.support.engines.browser import Missing as NoBrowser
 from tests.support.engines.lake import catalog_of
 from tests.support.engines.spark import Session, Spark, in_process, started
 from tests.support.engines.trino import Missing
@@ -39,6 +41,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """
     with in_process(tmp_path_factory.mktemp("spark")) as session:
         yield session
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    """Start a browser with an empty profile."""
+    try:
+        with browsing(tmp_path) as made:
+            made.resize(1300, 1000)
+            yield made
+    except NoBrowser as missing:
+        pytest.fail(str(missing), pytrace=False)
 
 
 @pytest.fixture

@@ -10,31 +10,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.support.engines.browser import Browser, Missing, browsing
+from tests.support.engines.browser import BROWSER_TESTS, Browser
 from tests.support.stack.world import World
 
 #: Saves a screenshot under a name.
 Picture = Callable[[str], None]
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_BROWSER"), reason="needs a browser: run `make test-browser`"),
-]
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    try:
-        with browsing(tmp_path) as made:
-            yield made
-    except Missing as missing:
-        pytest.fail(str(missing), pytrace=False)
+pytestmark = BROWSER_TESTS
 
 
 @pytest.fixture

@@ -6,29 +6,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.engines.browser import Browser, Missing, browsing
+from tests.support.engines.browser import BROWSER_TESTS, Browser
 from tests.support.engines.console import faults, go, open_as
 from tests.support.stack.world import World
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_BROWSER"), reason="needs a browser: run `make test-browser`"),
-]
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    try:
-        with browsing(tmp_path) as made:
-            made.resize(1300, 1000)
-            yield made
-    except Missing as missing:
-        pytest.fail(str(missing), pytrace=False)
+pytestmark = BROWSER_TESTS
 
 
 def test_user_walks_from_the_tree_to_a_table_and_asks_why_another_user_may_read_it(

@@ -7,23 +7,17 @@ Opt-in by `make test-browser`. Node installs axe from the lock file of the conso
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from gateway.features.server.console_files import FILES
 from tests.console.check import BUILD, install, missing
-from tests.support.engines.browser import Browser, Missing, browsing
+from tests.support.engines.browser import BROWSER_TESTS, Browser
 from tests.support.engines.console import faults, go, open_as
 from tests.support.stack.world import Person, World
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_BROWSER"), reason="needs a browser: run `make test-browser`"),
-]
+pytestmark = BROWSER_TESTS
 
 #: Rules of WCAG 2.2, levels A and AA (https://www.deque.com/axe/core-documentation/api-documentation/).
 _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -37,16 +31,6 @@ _BEYOND = """const wide = document.documentElement.scrollWidth;
 if (wide <= window.innerWidth && wide <= 360) return [];
 return [...document.querySelectorAll('body *')].filter((each) => each.getBoundingClientRect().right > 361)
   .map((each) => each.localName + '.' + each.className).slice(0, 6);"""
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    try:
-        with browsing(tmp_path) as made:
-            made.resize(1300, 1000)
-            yield made
-    except Missing as absent:
-        pytest.fail(str(absent), pytrace=False)
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ class AuditScan:
 
     @property
     def is_filtered(self) -> bool:
-        """True if no index finds the records."""
+        """Return True if no index finds the records."""
         return bool(self.parts) or self.text is not None
 
 

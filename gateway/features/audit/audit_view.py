@@ -56,7 +56,7 @@ class AuditPlace:
 
     @property
     def is_server(self) -> bool:
-        """True if all objects are at the place."""
+        """Return True if all objects are at the place."""
         return self.project_id is None and not self.warehouses
 
     def has(self, resource: AuditedResource) -> bool:

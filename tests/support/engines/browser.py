@@ -7,6 +7,7 @@ The tests need a dozen HTTP calls. Selenium would add eight packages and a progr
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 import subprocess
 import time
@@ -16,6 +17,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+import pytest
+
+#: Marks of a module whose tests need a browser.
+BROWSER_TESTS = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not os.environ.get("LAKEGATE_TEST_BROWSER"), reason="needs a browser: run `make test-browser`"),
+]
 
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _PATIENCE_SECONDS = 30.0

@@ -56,7 +56,6 @@ class Console extends LitElement {
     super.connectedCallback();
     window.addEventListener("hashchange", () => this.follow());
     window.addEventListener("session-ended", () => this.end("Your sign-in has ended."));
-    this.addEventListener("session-ended", () => this.end("Your sign-in has ended."));
     void this.begin();
   }
 
@@ -185,7 +184,7 @@ class Console extends LitElement {
     </main>`;
   }
 
-  /** Return why nobody can sign in here; null if users can. */
+  /** Return why users cannot sign in here; null if they can. */
   obstacle() {
     if (!config.setUp) {
       return "Sign-in with a browser is not configured: the operator must set UI__OPENID_CLIENT_ID.";

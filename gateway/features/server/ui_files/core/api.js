@@ -44,10 +44,16 @@ export function leavePage() {
   }
 }
 
+/** End the session for the whole console, and for the caller of the request. @returns {never} */
+function endSession() {
+  window.dispatchEvent(new CustomEvent("session-ended"));
+  throw new SessionEnded("Your sign-in has ended.");
+}
+
 /** @param {string} path @param {More} more */
 async function send(path, { method = "GET", project, body, headers: further }) {
   /** @type {Record<string, string>} */
-  const headers = { Authorization: "Bearer " + token(), Accept: "application/json", ...further };
+  const headers = { Authorization: "Bearer " + (token() ?? endSession()), Accept: "application/json", ...further };
   if (project !== undefined) {
     headers["x-project-id"] = project;
   }
@@ -70,7 +76,7 @@ async function send(path, { method = "GET", project, body, headers: further }) {
     throw new ApiError(0, "The gateway does not answer. Check the connection and try again.", "Unreachable", null);
   }
   if (answer.status === 401) {
-    throw new SessionEnded("Your sign-in has ended.");
+    endSession();
   }
   return answer;
 }

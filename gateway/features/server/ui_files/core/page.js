@@ -83,13 +83,9 @@ export class Page extends LitElement {
     }
   }
 
-  /** Draw an error in place of the page. The end of the session is for the console. @param {unknown} error */
+  /** Draw an error in place of the page. @param {unknown} error */
   fail(error) {
-    if (error instanceof SessionEnded) {
-      this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      return;
-    }
-    if (!(error instanceof ApiError || error instanceof NotHere)) {
+    if (!(error instanceof ApiError || error instanceof NotHere || error instanceof SessionEnded)) {
       console.error(error);
     }
     this.failure = error;

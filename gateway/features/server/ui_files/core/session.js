@@ -138,13 +138,10 @@ export function hasSession() {
   return sessionStorage.getItem(SESSION) !== null;
 }
 
-/** Return the token. Throws SessionEnded. */
+/** Return the token; null if there is none, or if it has expired. @returns {string | null} */
 export function token() {
   const session = JSON.parse(sessionStorage.getItem(SESSION) ?? "null");
-  if (session === null || session.ends <= Date.now()) {
-    throw new SessionEnded("Your sign-in has ended.");
-  }
-  return session.token;
+  return session === null || session.ends <= Date.now() ? null : session.token;
 }
 
 /** Delete the token of this tab. */

@@ -114,7 +114,7 @@ export default class DataPolicyPage extends Page {
       { label: "Change", width: "7rem", draw: (/** @type {any} */ row) => html`<button type="button" class="small" ?disabled=${!actions.has("bind")} @click=${() => this.unbind(at, row)}>Unbind</button>` },
     ];
     return html`<p><button type="button" class="primary" ?disabled=${!actions.has("bind")} @click=${() => this.bind(at)}>Bind …</button></p>
-      <lg-long-list label="Bindings" .source=${source} .columns=${columns} .empty=${"This policy is bound to nothing, so it restricts nobody."}></lg-long-list>`;
+      <lg-long-list label="Bindings" .source=${source} .columns=${columns} .empty=${"This policy is bound to nothing, so it restricts no user."}></lg-long-list>`;
   }
 
   /** @param {any} answer */

@@ -6,7 +6,6 @@ import { html, nothing } from "lit";
 import { change, get } from "../core/api.js";
 import { Page } from "../core/page.js";
 import { go } from "../core/router.js";
-import { SessionEnded } from "../core/session.js";
 import { asCode, title } from "../parts/heading.js";
 import { problem } from "../parts/problem.js";
 
@@ -32,9 +31,6 @@ export default class FirstRunPage extends Page {
       window.dispatchEvent(new Event("hierarchy-changed"));
       go("#/");
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.fail(error);
-      }
       this.error = error;
     }
   }

@@ -6,7 +6,6 @@ import { html, nothing } from "lit";
 import { ask, change, path } from "../core/api.js";
 import { actionsOn, pageOf, projectOf, projects } from "../core/objects.js";
 import { Page } from "../core/page.js";
-import { SessionEnded } from "../core/session.js";
 import { checkList, scopeReport } from "../parts/checks.js";
 import { field, projectChoice } from "../parts/forms.js";
 import { asCode, title } from "../parts/heading.js";
@@ -64,9 +63,6 @@ export default class NewWarehousePage extends Page {
     try {
       this.step = await work();
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.fail(error);
-      }
       this.error = error;
       this.step = before === "checked" ? "checked" : "form";
     }

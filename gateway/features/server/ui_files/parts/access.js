@@ -3,7 +3,6 @@
 
 import { LitElement, html, nothing } from "lit";
 
-import { SessionEnded } from "../core/session.js";
 import { get, pages } from "../core/api.js";
 import { csv, download } from "../core/csv.js";
 import { managementPath, nameOf } from "../core/objects.js";
@@ -76,9 +75,6 @@ class Access extends LitElement {
     try {
       await run();
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
     }
   }

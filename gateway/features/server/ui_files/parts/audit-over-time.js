@@ -5,7 +5,6 @@ import { LitElement, html, nothing } from "lit";
 
 import { ask, get } from "../core/api.js";
 import { count } from "../core/format.js";
-import { SessionEnded } from "../core/session.js";
 import { copied, badge, when } from "./small.js";
 import { problem } from "./problem.js";
 import "./chart.js";
@@ -82,9 +81,6 @@ class OverTime extends LitElement {
       this.answer = await ask("/management/v1/audit/statistics", { ...filters, interval: length > HOURS_MS ? "day" : "hour" });
       this.failure = null;
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
       return;
     }

@@ -46,7 +46,6 @@ export function openDialog({ title, body, action, danger = false, submit }) {
     } catch (error) {
       if (error instanceof SessionEnded) {
         dialog.close();
-        window.dispatchEvent(new CustomEvent("session-ended"));
         return;
       }
       failure = error;

@@ -10,7 +10,6 @@ import { drawExplanation } from "./explanation.js";
 import { problem } from "./problem.js";
 import { identityOf } from "./small.js";
 import "./principal-picker.js";
-import { SessionEnded } from "../core/session.js";
 
 /** Actions by type of object, those that people ask about first. @type {Record<string, string[]>} */
 export const ACTIONS = {
@@ -84,9 +83,6 @@ class ExplainForm extends LitElement {
       });
       this.failure = null;
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
       this.answer = null;
     }

@@ -3,7 +3,6 @@
 
 import { LitElement, html } from "lit";
 
-import { SessionEnded } from "../core/session.js";
 import { problem } from "./problem.js";
 
 /** Set `load`, which returns the data, and `draw`. The data is loaded again when `load` is another function. */
@@ -43,9 +42,6 @@ class Later extends LitElement {
         this.data = data;
       }
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
     }
   }

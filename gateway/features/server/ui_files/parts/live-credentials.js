@@ -94,5 +94,5 @@ export function credentialList(source, changed) {
       width: "6rem",
     },
   ];
-  return html`<lg-long-list label="Live credentials" .source=${source} .columns=${columns} .empty=${"Nobody holds a credential that is still valid."}></lg-long-list>`;
+  return html`<lg-long-list label="Live credentials" .source=${source} .columns=${columns} .empty=${"No credential is valid any more."}></lg-long-list>`;
 }

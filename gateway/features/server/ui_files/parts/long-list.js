@@ -5,7 +5,6 @@
 import { LitElement, html, nothing } from "lit";
 
 import { count } from "../core/format.js";
-import { SessionEnded } from "../core/session.js";
 import { problem } from "./problem.js";
 
 /** Height of a row in CSS pixels, as in the style sheet. */
@@ -78,9 +77,6 @@ export class LongList extends LitElement {
         this.failure = null;
       }
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
     } finally {
       this.busy = false;

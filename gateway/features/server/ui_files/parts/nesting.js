@@ -5,7 +5,6 @@ import { LitElement, html, nothing } from "lit";
 
 import { get, path } from "../core/api.js";
 import { address } from "../core/router.js";
-import { SessionEnded } from "../core/session.js";
 import { graph } from "./graph.js";
 import { problem } from "./problem.js";
 
@@ -86,9 +85,6 @@ class Nesting extends LitElement {
       await walk(picture, id, members, false);
       this.picture = picture;
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
     }
   }

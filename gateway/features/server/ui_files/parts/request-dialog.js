@@ -31,7 +31,7 @@ function outcome(tried) {
               <dd>${each.deciders === undefined || each.deciders === null
                 ? html`decided by a principal with <code>${each["granted-with"]}</code>`
                 : each.deciders.length === 0
-                  ? html`nobody else can decide: ask an administrator of the project`
+                  ? html`no other principal can decide: ask an administrator of the project`
                   : html`decided by one of ${each.deciders.map((/** @type {any} */ who, /** @type {number} */ at) => html`${at > 0 ? ", " : nothing}${principal(who)}`)}${each.more ? " and others" : ""}`}</dd>`,
           )}
         </dl>

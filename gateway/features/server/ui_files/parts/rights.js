@@ -7,7 +7,6 @@ import { ask, change, get, path } from "../core/api.js";
 import { words } from "../core/format.js";
 import { managementPath, pageOf, thingOf } from "../core/objects.js";
 import { address } from "../core/router.js";
-import { SessionEnded } from "../core/session.js";
 import { openDialog } from "./dialog.js";
 import "./long-list.js";
 import { problem } from "./problem.js";
@@ -125,9 +124,6 @@ class WhatCan extends LitElement {
       this.next = answer["next-page-token"] ?? undefined;
       this.about = answer;
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
     }
   }

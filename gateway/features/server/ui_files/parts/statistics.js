@@ -5,7 +5,6 @@ import { LitElement, html, nothing } from "lit";
 
 import { ask } from "../core/api.js";
 import { count } from "../core/format.js";
-import { SessionEnded } from "../core/session.js";
 import "./chart.js";
 import { problem } from "./problem.js";
 import { empty } from "./small.js";
@@ -41,9 +40,6 @@ class EndpointStatistics extends LitElement {
       const range = token === undefined ? {} : { "range-specifier": { type: "page-token", token } };
       this.answer = await ask("/management/v1/endpoint-statistics", { warehouse: { type: "all" }, ...range }, { project: this.project });
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
     }
   }

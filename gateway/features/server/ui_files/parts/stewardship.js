@@ -3,7 +3,6 @@
 
 import { LitElement, html, nothing } from "lit";
 
-import { SessionEnded } from "../core/session.js";
 import { change, get, path } from "../core/api.js";
 import { words } from "../core/format.js";
 import { managementPath } from "../core/objects.js";
@@ -193,9 +192,6 @@ class Protection extends LitElement {
       this.state = await run();
       this.failure = null;
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
     }
   }

@@ -6,7 +6,6 @@ import { LitElement, html, nothing } from "lit";
 import { ApiError, ask, change, get, pages } from "../core/api.js";
 import { words } from "../core/format.js";
 import { managementPath, pageOf } from "../core/objects.js";
-import { SessionEnded } from "../core/session.js";
 import { current, go, setState } from "../core/router.js";
 import { affectedTables } from "./bindings.js";
 import { openDialog } from "./dialog.js";
@@ -66,7 +65,7 @@ export async function openMask(on, column) {
   const masked = await openDialog({
     title: "Who would be affected",
     action: "Mask",
-    body: html`${affectedTables(tried)}<p class="quiet">Without “Mask”, the policy stays and restricts nobody.</p>`,
+    body: html`${affectedTables(tried)}<p class="quiet">Without “Mask”, the policy stays and restricts no user.</p>`,
     submit: () => change("POST", bindings, target),
   });
   if (masked) {
@@ -128,9 +127,6 @@ class TablePolicies extends LitElement {
         Object.assign(this, { mine, theirs, policies });
       }
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
     }
   }

@@ -5,7 +5,6 @@ import { LitElement, html, nothing } from "lit";
 
 import { ApiError, change, get, pages, path } from "../core/api.js";
 import { managementPath } from "../core/objects.js";
-import { SessionEnded } from "../core/session.js";
 import { address } from "../core/router.js";
 import { openDialog } from "./dialog.js";
 import { problem } from "./problem.js";
@@ -85,9 +84,6 @@ class Tags extends LitElement {
       await run();
       this.failure = null;
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.failure = error;
     }
   }

@@ -5,7 +5,6 @@ import { LitElement, html, nothing } from "lit";
 
 import { ask, change, get } from "../core/api.js";
 import { managementPath } from "../core/objects.js";
-import { SessionEnded } from "../core/session.js";
 import { checkList, scopeReport } from "./checks.js";
 import { problem } from "./problem.js";
 import "./storage-form.js";
@@ -51,9 +50,6 @@ class WarehouseStorage extends LitElement {
     try {
       await work();
     } catch (error) {
-      if (error instanceof SessionEnded) {
-        this.dispatchEvent(new CustomEvent("session-ended", { bubbles: true }));
-      }
       this.error = error;
     } finally {
       this.busy = false;
