@@ -91,7 +91,9 @@ def test_ctrl_c_ends_a_command_without_a_traceback() -> None:
         return as_json(200, {})
 
     with serving(slow) as service:
-        command = [sys.executable, "-m", "gateway.cli", "whoami"]
+        # A shell starts background commands with SIGINT ignored, and their children inherit that.
+        hear = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        command = [sys.executable, "-c", f"{hear} runpy.run_module('gateway.cli', run_name='__main__')", "whoami"]
         with subprocess.Popen(command, env=environment(service.url), stderr=subprocess.PIPE, text=True) as process:
             assert asked.wait(60)
             process.send_signal(signal.SIGINT)
