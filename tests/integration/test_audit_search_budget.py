@@ -12,8 +12,8 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from gateway.access.audit.audit_record import AuditedActor
-from gateway.access.operations.audit import AuditSelection
+from gateway.access.audit.audit_record import AuditedActor, AuditedResource
+from gateway.access.operations.audit import AuditedObject, AuditSelection
 from gateway.db.audit import audit_log
 from gateway.db.engine.database import Database
 from gateway.features.audit.audit_search import read_page
@@ -87,3 +87,42 @@ async def test_a_page_ends_at_its_budget(database: Database) -> None:
     assert len(found) >= 4
     assert all(len(page) <= 2 for page in found)
     assert len(await pages(database, ALL, size=100, budget=10)) == 1
+
+
+async def test_pages_do_not_depend_on_the_hidden_part_of_records(url: str) -> None:
+    database = Database(url, pool_size=5, acquire_timeout=10)
+    here, elsewhere = str(UUID(int=0x71)), str(UUID(int=0x72))
+    begin = SINCE + timedelta(days=1)
+    tables = [
+        AuditedResource(type="table", id=name, name=name, warehouse_id=warehouse)
+        for name, warehouse in (("shown", here), ("concealed", elsewhere))
+    ]
+    for number in range(10):
+        record = allowed_record(id_of(100 + number), begin + timedelta(minutes=number))
+        [decision] = record.decisions
+        record = msgspec.structs.replace(
+            record,
+            decisions=(msgspec.structs.replace(decision, resources=tuple(tables)),),
+            detail={"location": "s3://secret"},
+        )
+        async with database.transaction() as connection:
+            await audit_log.insert(connection, [record])
+    selection = AuditSelection(since=begin, until=begin + timedelta(hours=1))
+    place = AuditPlace(warehouses=frozenset({here}))
+    async with database.read() as connection:
+
+        async def first(selection: AuditSelection, place: AuditPlace) -> tuple[int, object]:
+            page = await read_page(connection, selection=selection, place=place, before=None, size=1)
+            return len(page.entries), page.last
+
+        assert (await first(selection, place))[0] == 1
+        concealed = msgspec.convert({"type": "table", "id": "concealed"}, AuditedObject)
+        for hidden, absent in (
+            (replace(selection, text="s3://secret"), replace(selection, text="s3://absent")),
+            (replace(selection, object=concealed), replace(selection, object=AuditedObject(type="table", id="absent"))),
+        ):
+            assert await first(hidden, place) == await first(absent, place) == (0, None)
+        # Without warehouses in the statement, too: a project can have more of them than it compares.
+        many = AuditPlace(warehouses=frozenset(str(UUID(int=0x900 + number)) for number in range(30)))
+        assert await first(selection, many) == (0, None)
+    await database.close()

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final
@@ -43,6 +43,11 @@ DAY: Final = timedelta(days=1)
 LONGEST: Final = timedelta(days=366)
 BUDGET: Final = 50_000
 """The number of records that one page of a filtered search reads at most."""
+
+_DECODED: Final = 5
+"""The budget is divided by this if the database cannot compare the place, so that all records are decoded here."""
+_NEXT_RECORDS: Final = 1000
+"""The number of records of a further read, if the first records have less entries than the page."""
 
 _AROUND: Final = timedelta(hours=1)
 """The time before and after the time in the id of a request, in which its records are searched."""
@@ -120,7 +125,11 @@ async def read_page(
     size: int,
     budget: int = BUDGET,
 ) -> FoundPage:
-    """Return up to `size` entries below the place `before`. A filtered search reads at most about `budget` records."""
+    """Return up to `size` entries below the place `before`. A search that omits records reads at most about `budget`.
+
+    The database finds more records than the auditor reads. Only entries fill a page and determine its end, because
+    the end would otherwise tell whether a filter meets the hidden part of a record.
+    """
     scan = AuditScan(
         since=selection.since,
         until=selection.until,
@@ -129,30 +138,41 @@ async def read_page(
         parts=parts_of(selection, place),
         text=None if selection.text is None else text_part(selection.text),
     )
-    bounded = await audit_search.within_budget(connection, scan, most=budget) if scan.is_filtered else scan
-    rows = await audit_search.search(connection, bounded, limit=size + 1)
-    last: Place | None = None
-    if len(rows) > size:
-        last = rows[size - 1].at, rows[size - 1].id
-    elif bounded.since > scan.since:
-        last = bounded.since, UUID(int=0)
-    return _found(rows[:size], selection, place, last)
+    bounded = scan
+    if scan.is_filtered or not place.is_server:
+        most = budget if scan.is_filtered else max(1, budget // _DECODED)
+        bounded = await audit_search.within_budget(connection, scan, most=most)
+    found: list[tuple[AuditEntry | None, Place]] = []
+    limit = size + 1
+    while True:
+        rows = await audit_search.search(connection, replace(bounded, before=before), limit=limit)
+        found.extend(_read(rows, selection, place))
+        if len(found) > size:
+            return _page(found[:size], found[size - 1][1])
+        if len(rows) < limit:
+            return _page(found, (bounded.since, UUID(int=0)) if bounded.since > scan.since else None)
+        before, limit = (rows[-1].at, rows[-1].id), max(limit, _NEXT_RECORDS)
 
 
-def _found(rows: Sequence[FoundRecord], selection: AuditSelection, place: AuditPlace, last: Place | None) -> FoundPage:
-    entries: list[AuditEntry] = []
-    unreadable = 0
+def _read(
+    rows: Sequence[FoundRecord], selection: AuditSelection, place: AuditPlace
+) -> Iterator[tuple[AuditEntry | None, Place]]:
+    """Yield each entry with its place, and None for an unreadable record."""
     for row in rows:
         try:
-            record = _records.decode(row.record)
+            entry = entry_of(_records.decode(row.record), place, selection, row.block)
         except msgspec.MsgspecError:
             # Only the reader of all records may know that it exists.
-            unreadable += place.is_server
+            if place.is_server:
+                yield None, (row.at, row.id)
             continue
-        entry = entry_of(record, place, selection, row.block)
         if entry is not None:
-            entries.append(entry)
-    return FoundPage(entries, last, unreadable)
+            yield entry, (row.at, row.id)
+
+
+def _page(found: Sequence[tuple[AuditEntry | None, Place]], last: Place | None) -> FoundPage:
+    entries = [entry for entry, _ in found if entry is not None]
+    return FoundPage(entries, last, unreadable=len(found) - len(entries))
 
 
 def place_of(filters: AuditRange) -> Ref:
