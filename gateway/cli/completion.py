@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
@@ -12,6 +13,8 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 #: Seconds that a completion waits for a response.
 _PATIENCE: Final = 3.0
+#: Texts that no shell interprets. Bash inserts completions as they are, and other users choose names.
+_PLAIN: Final = re.compile(r"\w[\w./@%+=:,~-]*")
 _SHELLS: Final = ("bash", "zsh", "fish")
 _INSTALL: Final = {
     "bash": 'eval "$(lakegate completion bash)"  # in ~/.bashrc',
@@ -38,7 +41,8 @@ def completion(context: click.Context, shell: str) -> None:
 def complete_reference(context: click.Context, text: str, kinds: tuple[str, ...]) -> list[CompletionItem]:
     """Return the references that begin with the text: kinds, then names from the gateway.
 
-    Without a login or an answer there are none: a completion must not print an error.
+    Without a login or an answer there are none: a completion must not print an error. Names with characters that a
+    shell interprets are left out.
     """
     from gateway.apply.references import KINDS_OF_REFERENCES
 
@@ -48,7 +52,8 @@ def complete_reference(context: click.Context, text: str, kinds: tuple[str, ...]
     with suppress(Exception):
         shown = text if start in KINDS_OF_REFERENCES or not kinds else f"{kinds[0]}/{text}"
         cut = 0 if shown == text else len(kinds[0]) + 1
-        return [CompletionItem(each[cut:]) for each in _names(context, shown) if each.startswith(shown)]
+        found = (each[cut:] for each in _names(context, shown) if each.startswith(shown))
+        return [CompletionItem(each) for each in found if _PLAIN.fullmatch(each)]
     return []
 
 

@@ -13,11 +13,13 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from gateway.cli import main
 from gateway.cli.common import Commands
+from gateway.cli.completion import complete_reference
 from gateway.cli.exit_codes import ExitCode
 from gateway.cli.texts import SECTIONS
 from gateway.identity.token_storage import StoredLogin
@@ -200,3 +202,14 @@ def test_names_of_objects_are_completed_from_the_gateway(gateway: Service) -> No
     ]
     # Without an answer nothing is completed, and nothing is printed.
     assert completed("lakegate users show o", "http://127.0.0.1:9") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["x$(id)", "x`id`", "x;id", "x*", "x y", "x'y", "x\\y", "x\ny", "x&", "x>y", "x!y", "~x", "=x"]
+)
+def test_names_that_a_shell_interprets_are_not_completed(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    # Bash inserts a completion as it is: a substitution in the name of another user's object would run.
+    found = [f"role/{each}" for each in (name, "größe", "x-1")]
+    monkeypatch.setattr(sys.modules["gateway.cli.completion"], "_names", lambda context, text: found)
+    items = complete_reference(click.Context(main), "", ("role",))
+    assert [each.value for each in items] == ["größe", "x-1"]
