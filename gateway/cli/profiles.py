@@ -60,12 +60,14 @@ def with_profile(command: Command) -> Command:
 def chosen_profile(gateway: str | None = None) -> Profile | None:
     """Return the profile of the command; None if it uses none.
 
-    It is that of --profile or LAKEGATE__PROFILE. Otherwise it is that of `lakegate profile use`, unless `gateway` or
-    the setting BASE_URI has the address. An unknown profile ends the command.
+    It is that of --profile. Otherwise it is that of LAKEGATE__PROFILE, unless `gateway` has the address, or else that
+    of `lakegate profile use`, unless `gateway` or the setting BASE_URI has it. An unknown profile ends the command.
     """
     context = click.get_current_context(silent=True)
     settings = settings_for()
-    name = (None if context is None else context.meta.get(_META)) or settings.profile
+    chosen = None if context is None else context.meta.get(_META)
+    # A variable is a default, too: its login must not reach the address of one command.
+    name = chosen or (None if gateway else settings.profile)
     known = read_profiles()
     if name is None:
         return None if gateway or settings.base_uri or known.used is None else known.by_name.get(known.used)

@@ -170,8 +170,9 @@ def test_each_profile_has_a_login_of_its_own(home: Path) -> None:
 
 def test_an_address_on_the_command_line_never_gets_the_login_of_the_used_profile(home: Path) -> None:
     run("profile", "add", "one", "http://one.example", "--issuer", "https://login.example", "--client-id", "cli")
-    refused = run("whoami", "--gateway", "http://127.0.0.1:9", LAKEGATE_TOKEN=None)
-    assert refused.exit_code == ExitCode.NOT_SIGNED_IN and "no provider for the login is known" in refused.stderr
+    for variables in ({}, {"LAKEGATE__PROFILE": "one"}):
+        refused = run("whoami", "--gateway", "http://127.0.0.1:9", LAKEGATE_TOKEN=None, **variables)
+        assert refused.exit_code == ExitCode.NOT_SIGNED_IN and "no provider for the login is known" in refused.stderr
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
