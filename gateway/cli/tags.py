@@ -14,6 +14,7 @@ from uuid import UUID
 
 import click
 
+from gateway.apply.client import segment
 from gateway.cli.catalog_client import ReferenceType, path_of_object
 from gateway.cli.management import Command, Management, line, printable, with_api
 
@@ -169,7 +170,7 @@ def _tag_path(api: Management, at: Mapping[str, Any], name: str) -> str:
         )
     path = f"/warehouse/{at['warehouse']}"
     path += "".join(f"/{kind.replace('_', '-')}/{at[kind]}" for kind in chosen)
-    path += "" if at["column"] is None else f"/column/{quote(at['column'], safe='')}"
+    path += "" if at["column"] is None else f"/column/{segment(at['column'])}"
     return f"{path}/tags/{quote(name, safe='')}"
 
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that check the types of the console are pinned, and no user needs them."""
+"""The tools that check the types of the console are pinned, and no user needs them. A request has the path as named."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from gateway.features.server.console_files import LIBRARIES
+from gateway.features.server.console_files import FILES, LIBRARIES
 from tests.console import check
 
 _TOOLS = Path(check.__file__).parent
@@ -38,3 +40,35 @@ def test_without_node_the_check_is_skipped_with_a_message(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert check.main() == 0
     assert "SKIPPED" in capsys.readouterr().err
+
+
+_REQUESTS = """
+globalThis.document = { body: { dataset: {} } };
+globalThis.window = { location: { origin: "https://lake.example" } };
+globalThis.sessionStorage = { getItem: () => JSON.stringify({ token: "t", ends: Date.now() + 1e6 }) };
+const sent = [];
+globalThis.fetch = async (path) => { sent.push(path); return new Response("{}"); };
+const { change, path } = await import("./api.js");
+const refused = [];
+for (const name of process.argv.slice(2)) {
+  const at = "/management/v1/table/t" + path`/column/${name}/tags` + "/pii";
+  await change("DELETE", at).catch((error) => refused.push(error.message));
+}
+console.log(JSON.stringify([sent, refused]));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_a_column_named_by_dots_never_becomes_its_table(tmp_path: Path) -> None:
+    for name in ("api", "session", "config"):
+        shutil.copy(FILES / "core" / f"{name}.js", tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "requests.js").write_text(_REQUESTS)
+    names = ["..", ".", "a/../b", "%2e%2e", "a.b", "é '!()*~?#&"]
+    done = subprocess.run(
+        ["node", "requests.js", *names], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True
+    )
+    sent, refused = json.loads(done.stdout)
+    assert len(refused) == 2 and "Rename the object" in refused[0]
+    encoded = ["a%2F..%2Fb", "%252e%252e", "a.b", "%C3%A9%20'!()*~%3F%23%26"]
+    assert sent == [f"/management/v1/table/t/column/{each}/tags/pii" for each in encoded]

@@ -214,3 +214,10 @@ def test_names_that_a_shell_interprets_are_not_completed(monkeypatch: pytest.Mon
     monkeypatch.setattr(sys.modules["gateway.cli.completion"], "_names", lambda context, text: found)
     items = complete_reference(click.Context(main), "", ("role",))
     assert [each.value for each in items] == ["größe", "x-1"]
+
+
+def test_a_tag_of_a_column_named_by_dots_is_no_tag_of_its_table(gateway: Service) -> None:
+    id = "01a227b5-4b7c-7547-a297-8f9a35b9f9ff"
+    place = ("--warehouse", id, "--table", id, "--column", "..")
+    run("tag", "detach", "pii", *place, LAKEGATE__BASE_URI=gateway.url, LAKEGATE_TOKEN="t")
+    assert [each.path.partition(f"table/{id}")[2] for each in gateway.seen] == ["/column/%2E%2E/tags/pii"]

@@ -2,6 +2,7 @@
 // Requests to the API with the caller's token. Responses to GET are cached until the page changes something or is left,
 // so that the parts of a page share them.
 
+import { origin } from "./config.js";
 import { SessionEnded, token } from "./session.js";
 
 const SHARED = ["/management/v1/info", "/management/v1/whoami", "/management/v1/project-list", "/management/v1/server/actions"];
@@ -52,6 +53,10 @@ function endSession() {
 
 /** @param {string} path @param {More} more */
 async function send(path, { method = "GET", project, body, headers: further }) {
+  // Browsers resolve `..`, also if it is encoded: a tag of a column with this name would be a tag of its table.
+  if (new URL(path, origin).pathname !== path.split("?", 1)[0]) {
+    throw new ApiError(0, "A part of this name is “.” or “..”, which addresses of the API cannot hold. Rename the object.", "Unaddressable", null);
+  }
   /** @type {Record<string, string>} */
   const headers = { Authorization: "Bearer " + (token() ?? endSession()), Accept: "application/json", ...further };
   if (project !== undefined) {
