@@ -71,7 +71,7 @@ def print_object(form: str, found: Row) -> None:
     """Print one object: its members below each other in a table, and one row in CSV."""
     match form:
         case "json":
-            click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+            click.echo(_json_text(found, indent=2))
         case "yaml":
             click.echo(_yaml(found), nl=False)
         case "csv":
@@ -79,7 +79,7 @@ def print_object(form: str, found: Row) -> None:
         case _:
             width = max(map(len, found), default=0)
             for name, value in found.items():
-                click.echo(f"{_bold(name.ljust(width))}{_GAP}{cell(value)}".rstrip())
+                click.echo(f"{_bold(printable(name).ljust(width))}{_GAP}{cell(value)}".rstrip())
 
 
 def cell(value: Any) -> str:
@@ -117,11 +117,21 @@ def _table(columns: Sequence[str], rows: Iterator[Row], empty: str) -> None:
         click.echo(padded(each))
 
 
+def _json_text(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON. It is in ASCII if it has characters that could change what a terminal shows."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return text if _is_shown_as_it_is(text) else json.dumps(value, indent=indent)
+
+
+def _is_shown_as_it_is(text: str) -> bool:
+    return all(each.isprintable() for each in text.split("\n"))
+
+
 def _json(columns: Sequence[str], rows: Iterator[Row], empty: str) -> None:
     """Print an array, one row on a line, so that a closed pipe ends the requests."""
     before = "["
     for row in rows:
-        click.echo(f"{before}\n  {json.dumps(row, ensure_ascii=False)}", nl=False)
+        click.echo(f"{before}\n  {_json_text(row)}", nl=False)
         before = ","
     click.echo("[]" if before == "[" else "\n]")
 
@@ -138,8 +148,12 @@ def _yaml_rows(columns: Sequence[str], rows: Iterator[Row], empty: str) -> None:
 def _yaml(value: Any) -> str:
     import yaml
 
-    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120)
-    return text
+    def dumped(unicode: bool) -> str:
+        text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=unicode, width=120)
+        return text
+
+    text = dumped(True)
+    return text if _is_shown_as_it_is(text) else dumped(False)
 
 
 def _csv(columns: Sequence[str], rows: Iterator[Row], empty: str) -> None:
