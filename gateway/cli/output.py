@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -22,6 +23,8 @@ FORMATS: Final = ("table", "json", "yaml", "csv")
 #: Rows that determine the widths of columns. Later rows are printed without a wait for all rows.
 _MEASURED: Final = 200
 _GAP: Final = "  "
+#: A spreadsheet runs a cell that begins with one of these as a formula, also behind spaces.
+_FORMULA: Final = re.compile(r"\s*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-]")
 
 Row = Mapping[str, Any]
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -156,11 +159,16 @@ def _yaml(value: Any) -> str:
     return text if _is_shown_as_it_is(text) else dumped(False)
 
 
+def _no_formula(value: Any) -> str:
+    text = cell(value)
+    return f"'{text}" if not isinstance(value, (int, float)) and _FORMULA.match(text) else text
+
+
 def _csv(columns: Sequence[str], rows: Iterator[Row], empty: str) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow([cell(row.get(name)) for name in columns])
+        writer.writerow([_no_formula(row.get(name)) for name in columns])
         sys.stdout.flush()
 
 

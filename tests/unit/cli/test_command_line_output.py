@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import pty
@@ -21,6 +23,7 @@ from gateway.cli import main
 from gateway.cli.common import Commands
 from gateway.cli.completion import complete_reference
 from gateway.cli.exit_codes import ExitCode
+from gateway.cli.output import print_rows
 from gateway.cli.texts import SECTIONS
 from gateway.identity.token_storage import StoredLogin
 from tests.support.servers.loopback import Reply, Request, Service, as_json, serving
@@ -223,3 +226,10 @@ def test_a_tag_of_a_column_named_by_dots_is_no_tag_of_its_table(gateway: Service
     place = ("--warehouse", id, "--table", id, "--column", "..")
     run("tag", "detach", "pii", *place, LAKEGATE__BASE_URI=gateway.url, LAKEGATE_TOKEN="t")
     assert [each.path.partition(f"table/{id}")[2] for each in gateway.seen] == ["/column/%2E%2E/tags/pii"]
+
+
+def test_no_cell_of_a_csv_file_is_a_formula(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("=1+1", "+1", " =1", "@a", "-a", "\uff1d1", "a=1", "a-b")
+    print_rows("csv", ("name", "count"), [{"name": each, "count": -1} for each in names])
+    found = [row["name"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    assert found == ["'=1+1", "'+1", "' =1", "'@a", "'-a", "'\uff1d1", "a=1", "a-b"]
