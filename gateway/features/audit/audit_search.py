@@ -26,6 +26,7 @@ from gateway.access.operations.audit import (
     AuditPage,
     AuditRange,
     AuditSelection,
+    Moment,
     SearchAudit,
 )
 from gateway.audit.refused_logins import OPERATION as REFUSED_LOGIN
@@ -102,9 +103,9 @@ async def audit_place(reads: ReadPool, on: Ref) -> AuditPlace:
 class _Position(msgspec.Struct, array_like=True, frozen=True):
     """The content of a page token: the time range of the search, and the place of the last record of the page."""
 
-    since: datetime
-    until: datetime
-    at: datetime
+    since: Moment
+    until: Moment
+    at: Moment
     id: UUID
 
     @property
@@ -113,7 +114,10 @@ class _Position(msgspec.Struct, array_like=True, frozen=True):
 
 
 def _position(token: str) -> _Position:
-    return unpacked(token, _Position)
+    position = unpacked(token, _Position)
+    if not all(_FIRST_YEAR <= each.year <= _LAST_YEAR for each in (position.since, position.until, position.at)):
+        raise ValueError("no token has such a time")
+    return position
 
 
 async def read_page(
