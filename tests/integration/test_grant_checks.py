@@ -181,7 +181,10 @@ def questions(world: World, within: UUID, *, seen: bool) -> list[list[Question]]
 async def test_answers_from_confirmed_grants_equal_plain_checks(client: FgaClient, seen: bool, worlds: int) -> None:
     draw = random.Random(random.random())  # seeded with the id of the test
     counts, allowed, asked = Counts(), 0, 0
-    for _ in range(worlds):
+    for turn in range(4 * worlds):
+        # A new action changes all draws of this test: worlds without grants are followed by others.
+        if turn >= worlds and allowed / 3 > asked / 100:
+            break
         world = World(draw)
         await world.write(client)
         plain, within = FgaRelationships(client), uuid4()
