@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.apply.source import read_source
 from gateway.features.server.console_files import FILES, LIBRARIES
 from tests.console import check
 
@@ -72,3 +73,39 @@ def test_a_column_named_by_dots_never_becomes_its_table(tmp_path: Path) -> None:
     assert len(refused) == 2 and "Rename the object" in refused[0]
     encoded = ["a%2F..%2Fb", "%252e%252e", "a.b", "%C3%A9%20'!()*~%3F%23%26"]
     assert sent == [f"/management/v1/table/t/column/{each}/tags/pii" for each in encoded]
+
+
+_YAML = """
+globalThis.document = { body: { dataset: {} } };
+globalThis.window = { location: { origin: "https://lake.example" } };
+const { yaml } = await import("./apply-file.js");
+console.log(JSON.stringify(JSON.parse(process.argv[2]).map((value) => yaml(value).trimStart() + "\\n")));
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
+def test_an_apply_file_has_every_text_as_it_is(tmp_path: Path) -> None:
+    for file in (FILES / "core").glob("*.js"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "file.js").write_text(_YAML)
+    texts = [
+        "oidc~a\x85b",
+        "a\u2028--- b",
+        "\x7f\x9b\ufeff\ufffe",
+        "yes",
+        "~",
+        "0x1f",
+        "- a",
+        "a: b",
+        "#a",
+        "!!a",
+        "*a",
+        "é",
+        "\n",
+    ]
+    values = [{"user": text, text: [text]} for text in texts]
+    done = subprocess.run(
+        ["node", "file.js", json.dumps(values)], cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True
+    )
+    assert [read_source("file", each).value for each in json.loads(done.stdout)] == values

@@ -6,6 +6,11 @@ import { managementPath } from "./objects.js";
 
 /** @typedef {import("./objects.js").Thing} Thing */
 
+/** Return a text or a number as JSON, without characters that YAML reads as line breaks or refuses. @param {unknown} value */
+function json(value) {
+  return JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g, (each) => "\\u" + each.charCodeAt(0).toString(16).padStart(4, "0"));
+}
+
 /** Return a value as YAML. Texts are written as in JSON, which YAML contains. @param {any} value @param {string} indent @returns {string} */
 export function yaml(value, indent = "") {
   if (Array.isArray(value)) {
@@ -14,10 +19,10 @@ export function yaml(value, indent = "") {
   if (value !== null && typeof value === "object") {
     const lines = Object.entries(value)
       .filter(([, each]) => each !== undefined && each !== null)
-      .map(([name, each]) => `\n${indent}${/^[a-z][a-z-]*$/.test(name) ? name : JSON.stringify(name)}:${yaml(each, indent + "  ")}`);
+      .map(([name, each]) => `\n${indent}${/^[a-z][a-z-]*$/.test(name) ? name : json(name)}:${yaml(each, indent + "  ")}`);
     return lines.length === 0 ? " {}" : lines.join("");
   }
-  return ` ${typeof value === "string" && /^[a-z][a-z0-9_-]*$/i.test(value) && !/^(y|n|yes|no|on|off|true|false|null)$/i.test(value) ? value : JSON.stringify(value)}`;
+  return ` ${typeof value === "string" && /^[a-z][a-z0-9_-]*$/i.test(value) && !/^(y|n|yes|no|on|off|true|false|null)$/i.test(value) ? value : json(value)}`;
 }
 
 /** Return the grants on an object as the file has them; undefined if the caller may not read them. @param {Thing} on */
