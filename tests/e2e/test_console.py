@@ -177,6 +177,19 @@ def test_policy_author_reads_the_model_and_the_guardrails_and_tries_a_decision(w
     assert faults(browser) == []
 
 
+def test_end_of_the_session_closes_dialogs_with_the_data_of_the_user(world: World, browser: Browser) -> None:
+    auditor = world.stranger("auditor")
+    world.grant("auditor", auditor, "server", "")
+    open_as(browser, auditor, "#/audit")
+    browser.click("[role=cell] button", "Open")
+    browser.find("dialog pre", "decisions")
+    browser.run("sessionStorage.setItem('lakegate.session', JSON.stringify({token: 'x', ends: 0}))")
+    # Back, and other addresses, work while a dialog is open.
+    go(browser, "#/roles")
+    browser.find("#status", "Your sign-in has ended.")
+    assert browser.run("return document.querySelectorAll('dialog[open]').length") == 0
+
+
 def test_absent_and_invisible_tables_look_the_same(world: World, browser: Browser) -> None:
     namespace = world.namespace()
     table = world.table(namespace)

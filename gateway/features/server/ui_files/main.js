@@ -87,6 +87,8 @@ class Console extends LitElement {
   end(notice) {
     session.signOut();
     forgetAll();
+    // Dialogs are outside of the page, and show what the former user read.
+    document.querySelectorAll("dialog").forEach((each) => each.close());
     this.me = null;
     this.page = null;
     this.notice = notice;
