@@ -40,11 +40,18 @@ function split(text = "") {
   return text.split(",").map((each) => each.trim()).filter((each) => each !== "");
 }
 
+/** Return a time of the address; null if it has none, or no valid one. @param {string | undefined} text */
+function timeOf(text) {
+  const time = new Date(text ?? "");
+  return Number.isNaN(time.getTime()) ? null : time;
+}
+
 /** Return the filters of a question. @param {Record<string, string>} query */
 function filtersOf(query) {
-  const until = query.until ? new Date(query.until) : null;
-  const since = query.since ? new Date(query.since) : new Date((until?.getTime() ?? Date.now()) - DAY_MS);
-  const [type, id] = (query.object ?? "").split(":", 2);
+  const until = timeOf(query.until);
+  const since = timeOf(query.since) ?? new Date((until?.getTime() ?? Date.now()) - DAY_MS);
+  const [type, ...rest] = (query.object ?? "").split(":");
+  const id = rest.join(":");
   return {
     since: since.toISOString(),
     ...(until === null ? {} : { until: until.toISOString() }),
