@@ -6,7 +6,9 @@ from __future__ import annotations
 import html
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import httpx
@@ -39,7 +41,7 @@ def http() -> Iterator[httpx.Client]:
 def page_data(world: World) -> dict[str, Any]:
     """Return the page's configuration of the provider."""
     page = httpx.get(f"{world.base}/ui", trust_env=False, timeout=60)
-    found = re.search(r'data-told="([^"]*)"', page.text)
+    found = re.search(r'data-config="([^"]*)"', page.text)
     assert found is not None
     settings: dict[str, Any] = json.loads(html.unescape(found[1]))
     assert settings["setUp"] is True
@@ -79,7 +81,10 @@ def test_page_policy_allows_only_this_server_and_the_token_endpoint(world: World
     page = httpx.get(f"{world.base}{path}", trust_env=False, timeout=60)
     rules = dict(rule.strip().split(" ", 1) for rule in page.headers["content-security-policy"].split(";"))
     assert rules["default-src"] == "'none'"
-    assert rules["script-src"] == "'self'"
+    # The console has one inline script, its import map, by the digest of its text.
+    inline = re.findall(r'<script type="importmap">([^<]*)</script>', page.text)
+    digests = [f"'sha256-{b64encode(sha256(each.encode()).digest()).decode()}'" for each in inline]
+    assert rules["script-src"] == " ".join(["'self'", *digests])
     assert rules["connect-src"] == f"'self' {world.ready.issuer}", (
         "connect-src allows only the gateway and the provider's token endpoint"
     )

@@ -155,7 +155,7 @@ def test_sign_in_without_pkce_or_to_a_foreign_redirect_is_refused(company: Compa
 
 def test_gateway_page_redirects_to_keycloak_and_its_policy_allows_no_other(company: Company) -> None:
     page = httpx.get(f"{company.base}/ui", trust_env=False, timeout=60)
-    found = re.search(r'data-told="([^"]*)"', page.text)
+    found = re.search(r'data-config="([^"]*)"', page.text)
     assert found is not None
     sign_in = json.loads(html.unescape(found[1]))["signIn"]
     assert sign_in["authorizationEndpoint"] == company.keycloak.endpoint("authorization_endpoint")

@@ -12,6 +12,7 @@ from pyiceberg.exceptions import CommitFailedException, ForbiddenError, RESTErro
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
+from gateway.cli.exit_codes import ExitCode
 from tests.support.load.kills import Killable
 from tests.support.stack.approval_site import Site, verified_site
 from tests.support.stack.world import Person, unique
@@ -285,9 +286,9 @@ def test_command_lists_approves_and_rejects(site: Site, ns: str) -> None:
         assert json.loads(site.command(bob, "show", first, "--json").output)["change"]["updates"][0]["updates"] == {
             "a": "b"
         }
-        assert site.command(site.world.alice, "show", first).exit_code == 1
+        assert site.command(site.world.alice, "show", first).exit_code == ExitCode.NOT_FOUND
         own = site.command(bob, "approve", first)
-        assert own.exit_code == 1
+        assert own.exit_code == ExitCode.REFUSED
         assert site.command(admin, "approve", first).output == (
             "Approved. The requester can run the statement again.\n"
         )
