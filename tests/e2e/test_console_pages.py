@@ -36,7 +36,7 @@ return [...document.querySelectorAll('body *')].filter((each) => each.getBoundin
 @pytest.fixture(scope="module")
 def axe() -> str:
     if reason := missing():
-        pytest.skip(reason)
+        pytest.fail(reason, pytrace=False)
     install(BUILD)
     return (BUILD / "node_modules/axe-core/axe.min.js").read_text()
 
